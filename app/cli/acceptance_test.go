@@ -84,7 +84,7 @@ func TestAcceptance(t *testing.T) {
 	}
 }
 
-// testsOf gives the names of the tests in a folder, whatever their build tags.
+// testsOf returns the names of the tests in a folder, whatever their build tags.
 func testsOf(t *testing.T, root fs.FS, folder string) map[string]bool {
 	t.Helper()
 	files, err := fs.Glob(root, path.Join(folder, "*_test.go"))

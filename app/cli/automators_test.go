@@ -87,7 +87,7 @@ func action(kind string, fields map[string]string) any {
 	return map[string]any{"type": kind, "fields": fields}
 }
 
-// ways gives the four. Chef and docker are contract stubs on the machines: what they
+// ways returns the four. Chef and docker are contract stubs on the machines: what they
 // are told is what the real ones would be told, how they do it is not.
 func ways() []*way {
 	return []*way{

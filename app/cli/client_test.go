@@ -30,13 +30,13 @@ type client struct {
 // rest keeps connections, as programs do.
 var rest = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 16}}
 
-// client gives one for a user of a tenant.
+// client returns one for a user of a tenant.
 func (w *world) client(tenant, user, scope string) *client {
 	w.t.Helper()
 	return &client{w.t, w.url, w.token(tenant, user, scope), w}
 }
 
-// user gives a client for the user of demo who makes clusters.
+// user returns a client for the user of demo who makes clusters.
 func (w *world) user() *client { return w.client("demo", "user", "clusters:write") }
 
 // try sends one request. A body that is text goes out as it is, anything else as JSON.
@@ -175,13 +175,13 @@ func (c *client) tasks(id string, n int) []wire.Task {
 
 var nextLink = regexp.MustCompile(`<([^>]*)>; rel="next"`)
 
-// address gives the address of the first node with a service.
+// address returns the address of the first node with a service.
 func address(t *testing.T, c wire.Cluster, service string) string {
 	t.Helper()
 	return addresses(t, c, service)[0]
 }
 
-// addresses gives those of all nodes with a service.
+// addresses returns those of all nodes with a service.
 func addresses(t *testing.T, c wire.Cluster, service string) []string {
 	t.Helper()
 	var found []string
@@ -196,7 +196,7 @@ func addresses(t *testing.T, c wire.Cluster, service string) []string {
 	return found
 }
 
-// hostnames gives the names of all nodes with a service, sorted.
+// hostnames returns the names of all nodes with a service, sorted.
 func hostnames(c wire.Cluster, service string) []string {
 	var found []string
 	for _, n := range c.Nodes {

@@ -106,7 +106,7 @@ type valve struct {
 	conns    []net.Conn
 }
 
-// newValve gives the valve and the directory to name as host.
+// newValve returns the valve and the directory to name as host.
 func newValve(t *testing.T, socket string) (*valve, string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "loom-valve-")

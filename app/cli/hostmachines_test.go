@@ -95,7 +95,7 @@ func (h *hostMachines) count(owner string, by int) {
 	h.live[owner] += by
 }
 
-// left gives the number of machines of an owner that live.
+// left returns the number of machines of an owner that live.
 func (h *hostMachines) left(owner string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

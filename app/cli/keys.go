@@ -81,7 +81,7 @@ func (keysRotate) Run(ctx context.Context, e *wiring.Environment) error {
 	}
 	fmt.Fprintf(e.Out, "sealing everything with key %s\n", s.Ring.First())
 	total, err := reseal(ctx, s.Catalog)
-	fmt.Fprintf(e.Out, "sealed anew: %d values, %d resources\n", total.Values, total.Objects)
+	fmt.Fprintf(e.Out, "sealed again: %d values, %d resources\n", total.Values, total.Objects)
 	if err != nil {
 		return fmt.Errorf("the rotation is not done, call it again: %w", err)
 	}

@@ -180,13 +180,13 @@ func TestRotationGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.seal(s, "f0") // with the new key already
-	if said := b.loom(0, "keys", "rotate"); !strings.Contains(said, "goes on") || !strings.Contains(said, "sealed anew: 4 values") || b.keyFile() != half {
+	if said := b.loom(0, "keys", "rotate"); !strings.Contains(said, "goes on") || !strings.Contains(said, "sealed again: 4 values") || b.keyFile() != half {
 		t.Errorf("said\n%s", said)
 	}
 	if keys := b.opens(s); keys[s.Ring.First()] != 5 {
 		t.Errorf("values by key: %v", keys)
 	}
-	if said := b.loom(0, "keys", "rotate"); !strings.Contains(said, "sealed anew: 5 values") || len(s.Ring.IDs()) != 3 {
+	if said := b.loom(0, "keys", "rotate"); !strings.Contains(said, "sealed again: 5 values") || len(s.Ring.IDs()) != 3 {
 		t.Errorf("said\n%s", said)
 	}
 }
@@ -202,14 +202,14 @@ func TestRotationWithKeysOfTheConfiguration(t *testing.T) {
 	b.seal(b.process(), "kept")
 	b.env[len(b.env)-1] = "LOOM_SECRET_KEY=" + newer + "," + old
 	said := b.loom(1, "keys", "rotate")
-	if !strings.Contains(said, "sealed anew: 1 values") || !strings.Contains(said, "gone of provider:lab in tenant superadmin") || strings.Contains(said, "kept of") {
+	if !strings.Contains(said, "sealed again: 1 values") || !strings.Contains(said, "gone of provider:lab in tenant superadmin") || strings.Contains(said, "kept of") {
 		t.Errorf("said\n%s", said)
 	}
 	if list := b.loom(1, "keys", "list"); !strings.Contains(list, "missing") || strings.Contains(list, newer) {
 		t.Errorf("list:\n%s", list)
 	}
 	b.env[len(b.env)-1] = "LOOM_SECRET_KEY=" + newer + "," + lost
-	if said := b.loom(0, "keys", "rotate"); !strings.Contains(said, "sealed anew: 1 values") {
+	if said := b.loom(0, "keys", "rotate"); !strings.Contains(said, "sealed again: 1 values") {
 		t.Errorf("said\n%s", said)
 	}
 	if _, err := os.Stat(filepath.Join(b.dir, wiring.KeyFile)); err == nil {

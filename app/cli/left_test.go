@@ -142,7 +142,7 @@ func (w *world) running() []string {
 	return found
 }
 
-// startTime gives when a process began, in clock ticks since boot; 0 when there
+// startTime returns when a process began, in clock ticks since boot; 0 when there
 // is none.
 func startTime(pid string) uint64 {
 	stat, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))

@@ -27,7 +27,7 @@ var (
 	mapForm   = regexp.MustCompile(`^map\((.*?) *, *['"]([^'"]*)['"]\)$`)
 )
 
-// walk gives a copy of a value with the macros of its texts worked out. each is told
+// walk returns a copy of a value with the macros of its texts worked out. each is told
 // of every text before and after.
 func (m macroFacts) walk(value any, each func(before, after string)) any {
 	switch v := value.(type) {
@@ -88,7 +88,7 @@ func (m macroFacts) macro(expression string) (string, bool) {
 	return strings.Join(values, separator), true
 }
 
-// values gives what a name stands for.
+// values returns what a name stands for.
 func (m macroFacts) values(name string) ([]string, bool) {
 	if name == "cluster.owner" {
 		return []string{string(m.cluster.Account.User)}, true
@@ -134,7 +134,7 @@ func (m macroFacts) values(name string) ([]string, bool) {
 	return values, len(values) > 0
 }
 
-// with gives the nodes of a service by number.
+// with returns the nodes of a service by number.
 func (m macroFacts) with(service string) (nodes []wire.Node) {
 	for _, n := range m.cluster.Nodes {
 		if slices.ContainsFunc(n.Services, func(s loom.Service) bool { return s.Name == service }) {
@@ -150,7 +150,7 @@ func asObject(value any) map[string]any {
 	return object
 }
 
-// laid gives an object with another one laid over it: objects are united, lists
+// laid returns an object with another one laid over it: objects are united, lists
 // too, anything else of the upper one wins.
 func laid(under, over map[string]any) map[string]any {
 	out := map[string]any{}

@@ -50,7 +50,7 @@ func (c *macrosLint) Run(in io.Reader, e *wiring.Environment) error {
 	return nil
 }
 
-// expanded gives the parts of a document in which macros are filled: of a template
+// expanded returns the parts of a document in which macros are filled: of a template
 // its config and links, of a service its links and config, of anything else all.
 func expanded(o *lenient.Object) map[string]any {
 	document := map[string]any{}

@@ -38,7 +38,7 @@ var alike = regexp.MustCompile(`^/admin/(hardware-types|image-types|partials|pro
 // placeholders of samples are names of this world.
 var placeholders = regexp.MustCompile(`\{[a-z ]+\}`)
 
-// samples gives the addresses to look at for a route.
+// samples returns the addresses to look at for a route.
 func (w *pagesWorld) samples(rt web.Route) []string {
 	entries := map[string]string{"hardwaretypes": "mock", "imagetypes": "mock", "providers": "mock", "services": "front", "clustertemplates": "shop", "partialtemplates": "lease"}
 	var paths []string

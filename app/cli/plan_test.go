@@ -78,7 +78,7 @@ func planned(t *testing.T, input string, args ...string) planYes {
 	return answer
 }
 
-// named gives the edges of a contracted answer as texts.
+// named returns the edges of a contracted answer as texts.
 func (a *planYes) named() []string {
 	name := func(id int) string {
 		task := a.Tasks[id-1]
@@ -283,7 +283,7 @@ func TestPlanFormatsAndDurations(t *testing.T) {
 	}
 }
 
-// FuzzPlanCommand gives anything to the command: it answers, says no or says where
+// FuzzPlanCommand passes anything to the command: it answers, says no or says where
 // the mistake is.
 func FuzzPlanCommand(f *testing.F) {
 	f.Add(exampleOfPlanner("cluster_create", nil))

@@ -51,7 +51,7 @@ type offer struct {
 	nodes   map[loom.NodeID]bool
 }
 
-// clouds gives the providers with an API, each in front of a fake cloud whose
+// clouds returns the providers with an API, each in front of a fake cloud whose
 // servers are machines of this host.
 func clouds(t *testing.T, h *hostMachines) []*offer {
 	t.Helper()
@@ -102,7 +102,7 @@ func clouds(t *testing.T, h *hostMachines) []*offer {
 	return offers
 }
 
-// own gives the provider of machines that are there already. One line of its list
+// own returns the provider of machines that are there already. One line of its list
 // names a machine that does not answer.
 func own(t *testing.T, h *hostMachines) *offer {
 	machines := h.pool("static", starterImage, "", nil, 4)
@@ -127,7 +127,7 @@ func own(t *testing.T, h *hostMachines) *offer {
 		}}
 }
 
-// thisHost gives the provider of the starter catalog. One of its machines hangs as
+// thisHost returns the provider of the starter catalog. One of its machines hangs as
 // soon as it is there, until the others are confirmed; one dies before the delete.
 func (w *world) thisHost(user *client) *offer {
 	o := &offer{name: "local"}

@@ -112,7 +112,7 @@ func (r *recorder) browser(tenant, user string) *http.Client {
 	return c
 }
 
-// ask gives an answer with the headers that matter.
+// ask returns an answer with the headers that matter.
 func (r *recorder) ask(c *http.Client, method, path, token, media, body string) string {
 	r.t.Helper()
 	request, err := http.NewRequest(method, r.url+path, strings.NewReader(body))

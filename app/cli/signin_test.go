@@ -17,7 +17,7 @@ import (
 	"loom/app/wiring"
 )
 
-// kept gives the users in the file of sign-ins.
+// kept returns the users in the file of sign-ins.
 func kept(t *testing.T, e *wiring.Environment) []string {
 	t.Helper()
 	known, err := e.SignIns()

@@ -45,7 +45,7 @@ func readQuestion(body []byte) (*question, error) {
 	return nil, &loom.Error{Kind: loom.Invalid, Message: "The problem cannot be read.", Fields: withPlaces(body, errs)}
 }
 
-// placed gives errors that say no place the beginning of the document.
+// placed returns errors that say no place the beginning of the document.
 func placed(body []byte, err error) error {
 	e := loom.AsError(err)
 	if len(e.Fields) > 0 {

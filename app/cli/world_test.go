@@ -141,7 +141,7 @@ func baseRoots(t testing.TB) string {
 	return filepath.Join(cache, "loom-test", "base")
 }
 
-// freeAddress gives an address that nobody listens on.
+// freeAddress returns an address that nobody listens on.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -309,7 +309,7 @@ func (w *world) try(args ...string) (out, errOut string, code int) {
 	return stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()
 }
 
-// token gives an API token of a user, made once.
+// token returns an API token of a user, made once.
 func (w *world) token(tenant, user, scope string) string {
 	w.t.Helper()
 	key := tenant + "/" + user + "/" + scope

@@ -107,7 +107,7 @@ func (y *yard) end() {
 	}
 }
 
-// held gives the keys of the nodes that have a machine.
+// held returns the keys of the nodes that have a machine.
 func (y *yard) held() (keys []string) {
 	taken, err := os.ReadDir(filepath.Join(y.dir, "taken"))
 	if err != nil {

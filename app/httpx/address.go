@@ -73,7 +73,7 @@ func BehindProxies(proxies []netip.Prefix, next http.Handler) http.Handler {
 	})
 }
 
-// forwardedFor gives the right-most address of X-Forwarded-For outside the proxies: each
+// forwardedFor returns the right-most address of X-Forwarded-For outside the proxies: each
 // proxy appends whom it heard from, so what stands left of that may be forged. ok is
 // false when the peer is no proxy, and when the list holds no such address.
 func forwardedFor(r *http.Request, proxies []netip.Prefix) (client netip.Addr, ok bool) {

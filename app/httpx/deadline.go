@@ -109,7 +109,7 @@ func (b *timedBody) rest() bool {
 	return b.ended
 }
 
-// Upload gives a request the time that a file needs.
+// Upload allows a request the time that a file needs.
 func Upload(r *http.Request) {
 	if b, ok := r.Context().Value(bodyKey{}).(*timedBody); ok {
 		b.patience = uploadPatience
@@ -117,7 +117,7 @@ func Upload(r *http.Request) {
 	}
 }
 
-// tooSlow gives the error for a request whose body did not come in time, nil for another.
+// tooSlow returns the error for a request whose body did not come in time, nil for another.
 func tooSlow(r *http.Request) error {
 	if b, ok := r.Context().Value(bodyKey{}).(*timedBody); !ok || !b.late {
 		return nil

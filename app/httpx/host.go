@@ -14,7 +14,7 @@ import (
 // Loom for one site: where the peer's address alone gives rights, the name counts too.
 type Hosts map[string]bool
 
-// OwnHosts gives the name of this host and that of the public address, which may be empty.
+// OwnHosts returns the name of this host and that of the public address, which may be empty.
 func OwnHosts(publicURL string) Hosts {
 	hosts := Hosts{}
 	if name, err := os.Hostname(); err == nil && name != "" {

@@ -178,7 +178,7 @@ func (b *knownBody) done() {
 	}
 }
 
-// Stored gives a request the time that a file needs which is stored while it comes, so that
+// Stored allows a request the time that a file needs which is stored while it comes, so that
 // it takes no memory.
 func Stored(r *http.Request) {
 	Upload(r)

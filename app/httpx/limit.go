@@ -96,7 +96,7 @@ func FileCaller(r *http.Request) Caller {
 	return Caller{User: key, Session: key}
 }
 
-// group gives under what a caller counts together with others, and how many requests these
+// group returns under what a caller counts together with others, and how many requests these
 // may have; "" for a caller who is known.
 func (c Caller) group() (key string, most int) {
 	switch {

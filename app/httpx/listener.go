@@ -41,7 +41,7 @@ type listener struct {
 	of   map[string]int
 }
 
-// Accept gives the next connection that is not one too many.
+// Accept returns the next connection that is not one too many.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()

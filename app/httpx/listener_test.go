@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// from gives the connections of a listener addresses of our choice, in turn.
+// from sets the connections of a listener to addresses of our choice, in turn.
 type from struct {
 	net.Listener
 	addresses []string

@@ -23,7 +23,7 @@ type asked struct {
 	known bool
 }
 
-// RequestID gives the id under which the log knows the request.
+// RequestID returns the id under which the log knows the request.
 func RequestID(r *http.Request) string {
 	if a, ok := r.Context().Value(askedKey{}).(*asked); ok {
 		return a.id
@@ -109,7 +109,7 @@ func (r *recorder) Flush() {
 }
 
 // accessLog tells of requests. What is not there and what somebody sends who is not known is
-// told for debugging only: anybody may send as much as he likes.
+// logged for debugging only: anybody may send as much as he likes.
 func accessLog(log *slog.Logger, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()

@@ -97,7 +97,7 @@ func NewProblem(r *http.Request, e *loom.Error) Problem {
 	return p
 }
 
-// MissingFields gives the absent provider fields of each required set in their
+// MissingFields returns the absent provider fields of each required set in their
 // wire form; nil for none.
 func MissingFields(sets []map[string]loom.FieldSchema) []map[string]MissingField {
 	var missing []map[string]MissingField

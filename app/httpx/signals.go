@@ -76,7 +76,7 @@ func (s *Stream) sendSignals(signals []live.Signal) error {
 	return nil
 }
 
-// refused says whether an error is about rights, and not about the moment.
+// refused reports whether an error is about rights, and not about the moment.
 func refused(err error) bool {
 	if err == nil {
 		return false

@@ -167,7 +167,7 @@ func (t *turns) wait(ctx context.Context, path []string) error {
 	return ctx.Err()
 }
 
-// pass gives a turn to who comes next.
+// pass returns a turn to who comes next.
 func (t *turns) pass() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -184,7 +184,7 @@ type readBody struct {
 	err error
 }
 
-// Read gives what came, then the error.
+// Read returns what came, then the error.
 func (b *readBody) Read(p []byte) (int, error) {
 	n, err := b.Reader.Read(p)
 	if err == io.EOF && b.err != nil {

@@ -9,7 +9,7 @@ import (
 	"loom/app/wiring"
 )
 
-// benchSizes are the sizes of clusters that are measured unless told otherwise.
+// benchSizes are the sizes of clusters that are measured by default.
 var benchSizes = []int{3, 10, 50}
 
 // benchNodes is how many nodes are made at once at each cloud.

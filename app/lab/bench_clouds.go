@@ -76,7 +76,7 @@ func (e *environment) benchClouds(ctx context.Context, nodes int) (err error) {
 // benchNova is how long a slow Nova takes for a machine.
 const benchNova = 20 * time.Millisecond
 
-// benchClouds gives the clouds, and puts their keys into dir.
+// benchClouds returns the clouds, and puts their keys into dir.
 func benchClouds(dir string) ([]benchCloud, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -134,7 +134,7 @@ func (b *benchInstance) compareCatalog(ctx context.Context) error {
 	return err
 }
 
-// addresses gives those of a cluster's machines.
+// addresses returns those of a cluster's machines.
 func (b *benchInstance) addresses(ctx context.Context, id loom.ClusterID) ([]string, error) {
 	view, err := b.Clusters.Cluster(ctx, b.actor, id)
 	if err != nil {

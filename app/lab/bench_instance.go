@@ -138,7 +138,7 @@ func (b *benchInstance) start(ctx context.Context, e *environment, options []str
 	return b.giveWorkers(ctx)
 }
 
-// giveWorkers gives the tenant all workers but the one of superadmin.
+// giveWorkers assigns the tenant all workers but the one of superadmin.
 func (b *benchInstance) giveWorkers(ctx context.Context) error {
 	if err := b.waitWorkers(ctx); err != nil { // the provisioner counts only once it runs
 		return err
@@ -331,7 +331,7 @@ func (b *benchInstance) request(ctx context.Context, method, path, body string) 
 	return data, err
 }
 
-// memory gives what each process holds, and held at most, in MB.
+// memory returns what each process holds, and held at most, in MB.
 func (b *benchInstance) memory() (now, peak []string) {
 	for _, p := range b.processes {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
@@ -357,7 +357,7 @@ func megabytes(status, field string) string {
 	return fmt.Sprintf("%.0f", float64(kb)/1024)
 }
 
-// freeAddresses gives addresses that nobody listens on.
+// freeAddresses returns addresses that nobody listens on.
 func freeAddresses(n int) ([]string, error) {
 	var addresses []string
 	for range n {
@@ -371,7 +371,7 @@ func freeAddresses(n int) ([]string, error) {
 	return addresses, nil
 }
 
-// slicesWithout gives the texts that have none of the prefixes.
+// slicesWithout returns the texts that have none of the prefixes.
 func slicesWithout(all []string, prefixes ...string) []string {
 	var kept []string
 next:

@@ -142,7 +142,7 @@ func newSimulation(plan loom.Plan, workers int) *simulation {
 	return s
 }
 
-// order gives the vertices so that each comes behind all it waits for.
+// order returns the vertices so that each comes behind all it waits for.
 func (s *simulation) order() []int {
 	open, all := slices.Clone(s.open), make([]int, 0, len(s.open))
 	for v := 1; v < len(open); v++ {
@@ -160,7 +160,7 @@ func (s *simulation) order() []int {
 	return all
 }
 
-// reach gives the length of the longest path up to each vertex, without it, and from
+// reach returns the length of the longest path up to each vertex, without it, and from
 // each vertex on, without it.
 func (s *simulation) reach() (head, tail []float64) {
 	head, tail = make([]float64, len(s.took)), make([]float64, len(s.took))

@@ -79,7 +79,7 @@ func (b *benchInstance) signIn(ctx context.Context, password loom.Secret) (*visi
 	return v, err
 }
 
-// send gives the body of an answer.
+// send returns the body of an answer.
 func (v *visitor) send(ctx context.Context, method, path string, form url.Values, compressed bool) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, v.patience)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 // logPage names the page of a log of so many lines.
 func logPage(lines int) string { return fmt.Sprintf("a log of %d lines", lines) }
 
-// fillLog gives the first task of a cluster's first operation, which has ended, a log
+// fillLog writes to the first task of a cluster's first operation, which has ended, a log
 // of so many lines, as if its plugin had written them, and gives its page.
 func (b *benchInstance) fillLog(ctx context.Context, cluster loom.ClusterID, lines int) (page, error) {
 	made, err := b.System.DB.ExecContext(ctx, `

@@ -10,7 +10,7 @@ import (
 // vertexTimes are begin and end of a task.
 type vertexTimes struct{ started, ended time.Time }
 
-// before gives, for each task by number, the tasks that had to end first: along
+// before returns, for each task by number, the tasks that had to end first: along
 // the edges, with gates taken out, and the task that the node ran before.
 func before(plan loom.Plan, times map[int]vertexTimes) map[int][]int {
 	into := map[int][]int{}
@@ -38,7 +38,7 @@ func before(plan loom.Plan, times map[int]vertexTimes) map[int][]int {
 	return earlier
 }
 
-// last gives the one of some tasks that ended last; 0 for none.
+// last returns the one of some tasks that ended last; 0 for none.
 func last(numbers []int, times map[int]vertexTimes) int {
 	found := 0
 	for _, n := range numbers {
@@ -49,7 +49,7 @@ func last(numbers []int, times map[int]vertexTimes) int {
 	return found
 }
 
-// criticalPath gives the chain of tasks that decided when the plan ended, from
+// criticalPath returns the chain of tasks that decided when the plan ended, from
 // its first to its last: each is the one that its successor waited for.
 func criticalPath(plan loom.Plan, times map[int]vertexTimes) []loom.PlanTask {
 	earlier := before(plan, times)

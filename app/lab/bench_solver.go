@@ -34,7 +34,7 @@ func (e *environment) benchSolver(ctx context.Context) error {
 	return nil
 }
 
-// timeSolver gives the median time of a solve and what it allocates.
+// timeSolver returns the median time of a solve and what it allocates.
 func timeSolver(ctx context.Context, in solver.Input) (time.Duration, uint64, error) {
 	var times []time.Duration
 	var before, after runtime.MemStats

@@ -12,7 +12,7 @@ import (
 	"loom/app/wiring"
 )
 
-// graphSizes are the tasks of the graphs that are measured unless told otherwise.
+// graphSizes are the tasks of the graphs that are measured by default.
 var graphSizes = []int{1_000, 10_000, 100_000}
 
 const (

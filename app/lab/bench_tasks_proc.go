@@ -49,7 +49,7 @@ func parseStat(line string) (procStat, error) {
 	return procStat{parent: n[1], own: time.Duration(n[11]+n[12]) * clockTick, reaped: time.Duration(n[13]+n[14]) * clockTick}, nil
 }
 
-// cpuOf gives the processor time that processes have used so far.
+// cpuOf returns the processor time that processes have used so far.
 func cpuOf(processes ...*benchProcess) (time.Duration, error) {
 	var sum time.Duration
 	for _, p := range processes {
@@ -62,7 +62,7 @@ func cpuOf(processes ...*benchProcess) (time.Duration, error) {
 	return sum, nil
 }
 
-// postgresCPU gives the processor time that the instance's PostgreSQL has used so
+// postgresCPU returns the processor time that the instance's PostgreSQL has used so
 // far.
 func (b *benchInstance) postgresCPU(ctx context.Context) (time.Duration, error) {
 	var backend int
@@ -76,7 +76,7 @@ func (b *benchInstance) postgresCPU(ctx context.Context) (time.Duration, error) 
 	return postgresCPU(one.parent)
 }
 
-// postgresCPU gives the processor time that a server and all its processes have
+// postgresCPU returns the processor time that a server and all its processes have
 // used so far, those that have ended included.
 func postgresCPU(server int) (time.Duration, error) {
 	s, err := readStat(server)
@@ -100,7 +100,7 @@ func postgresCPU(server int) (time.Duration, error) {
 	return sum, nil
 }
 
-// memoryOf gives what a process holds, and held at most, in MB.
+// memoryOf returns what a process holds, and held at most, in MB.
 func memoryOf(p *benchProcess) (now, peak string) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {

@@ -111,7 +111,7 @@ func settle(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// cpu gives the processor time used so far.
+// cpu returns the processor time used so far.
 func (b *benchInstance) cpu(ctx context.Context) (f tenantFigures, err error) {
 	for _, p := range b.processes {
 		used, err := cpuOf(p)

@@ -25,7 +25,7 @@ import (
 const (
 	// soakChangesEach is how many changes each of them goes through.
 	soakChangesEach = 2
-	// soakLease is the lease of its processes unless told otherwise: short, because a
+	// soakLease is the lease of its processes by default: short, because a
 	// killed one is waited for that long, but not so short that a host with something
 	// else to do loses leases all the time.
 	soakLease = 1500 * time.Millisecond

@@ -16,7 +16,7 @@ type soakPoint struct {
 	most int
 }
 
-// around gives the two points of a transaction.
+// around returns the two points of a transaction.
 func around(owner string, most int) []soakPoint {
 	return []soakPoint{{owner + ".before", most}, {owner + ".after", most}}
 }
@@ -69,7 +69,7 @@ func newSoakDraw(seed, lane uint64, freeze bool) *soakDraw {
 	return d
 }
 
-// next gives the faults of a process that starts, for LOOM_FAULT. The last one is
+// next returns the faults of a process that starts, for LOOM_FAULT. The last one is
 // always a kill, at whatever point: a process must not outlive all faults.
 func (d *soakDraw) next(kind string) string {
 	d.mu.Lock()
@@ -89,7 +89,7 @@ func (d *soakDraw) next(kind string) string {
 	return fmt.Sprintf("%s,%s:%d:%s", one, failpoint.Any, 150+d.random.IntN(150), failpoint.Kill)
 }
 
-// request gives the fault of a process that begins an operation, "" for none:
+// request returns the fault of a process that begins an operation, "" for none:
 // those are asked directly.
 func (d *soakDraw) request(owner string) string {
 	d.mu.Lock()
@@ -100,7 +100,7 @@ func (d *soakDraw) request(owner string) string {
 	return fmt.Sprintf("%s.%s:1:%s", owner, []string{"before", "after"}[d.random.IntN(2)], failpoint.Kill)
 }
 
-// number gives one from 0 to below n.
+// number returns one from 0 to below n.
 func (d *soakDraw) number(n int) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -88,7 +88,7 @@ func (p *soakSlot) one(ctx context.Context, faults string) error {
 }
 
 // thaw lets a frozen process go on when its lease is over and others have its
-// work. Some time later what it does counts again: it began anew by then.
+// work. Some time later what it does counts again: it started again by then.
 func (p *soakSlot) thaw(ctx context.Context, process *os.Process, over <-chan struct{}) {
 	p.lane.books.Abandon(process.Pid)
 	select {

@@ -40,7 +40,7 @@ type soakStep struct {
 type soakChange string
 
 const (
-	soakRepair   soakChange = "repair"   // the machine of a node is made anew
+	soakRepair   soakChange = "repair"   // the machine of a node is replaced
 	soakUpgrade  soakChange = "upgrade"  // newer services, batch by batch
 	soakResize   soakChange = "resize"   // machines of other hardware, batch by batch
 	soakRollback soakChange = "rollback" // what happened before is taken back
@@ -55,7 +55,7 @@ var soakServices = []string{"soak-base", "soak-app", soakFront}
 
 const soakFront = "soak-front"
 
-// shapeOf gives the shape of a cluster with nodes, of which those that are deleted do
+// shapeOf returns the shape of a cluster with nodes, of which those that are deleted do
 // not count.
 func shapeOf(c loom.Cluster, all []loom.Node) soakShape {
 	shape := soakShape{hardware: map[int]string{}, versions: map[string]int{}}
@@ -249,7 +249,7 @@ func (l *soakLane) release(ctx context.Context, services []string, fails loom.Ta
 	return versions, nil
 }
 
-// change gives the next kind of change: each in turn, each time in another order.
+// change returns the next kind of change: each in turn, each time in another order.
 func (d *soakDraw) change() soakChange {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -262,7 +262,7 @@ func (d *soakDraw) change() soakChange {
 	return next
 }
 
-// some gives at least one of a list, in its order.
+// some returns at least one of a list, in its order.
 func (d *soakDraw) some(of []string) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -106,7 +106,7 @@ func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, Timeout: 20 * time.Second})
 }
 
-// LeaseHeld tells whether this process holds the lease of a kind of process.
+// LeaseHeld reports whether this process holds the lease of a kind of process.
 func (m *Metrics) LeaseHeld(kind string, held bool) {
 	value := 0.0
 	if held {
@@ -125,7 +125,7 @@ func (m *Metrics) Plugins(names []string) {
 }
 
 // Tenants says where to read the names of all tenants from now on; it is asked when
-// somebody asks for metrics, once a minute at most. Until then no tenant is told of.
+// somebody asks for metrics, once a minute at most. Until then no tenant is counted.
 func (m *Metrics) Tenants(read func(ctx context.Context) (map[loom.TenantID]string, error), log *slog.Logger) {
 	m.tenants.asking.Lock()
 	defer m.tenants.asking.Unlock()

@@ -60,7 +60,7 @@ func tenantNames(context.Context) (map[loom.TenantID]string, error) {
 
 func steady(context.Context) (loom.Figures, error) { return figures(), nil }
 
-// scrape gives the lines of an answer that begin with loom_.
+// scrape returns the lines of an answer that begin with loom_.
 func scrape(t *testing.T, m *Metrics) map[string]string {
 	t.Helper()
 	w := httptest.NewRecorder()

@@ -11,7 +11,7 @@ import (
 // minute.
 const equalPerMinute = 60
 
-// Spare gives a logger that writes where log does, but of warnings and errors with the same
+// Spare returns a logger that writes where log does, but of warnings and errors with the same
 // message a limited number a minute. The next one that is written says how many were left out.
 func Spare(log *slog.Logger) *slog.Logger {
 	return slog.New(sparing{log.Handler(), &written{now: map[string]int{}, left: map[string]int{}}})

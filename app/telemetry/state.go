@@ -18,13 +18,13 @@ const (
 	stateAge = 5 * time.Second
 	// stateTimeout bounds the reading of all of it.
 	stateTimeout = 10 * time.Second
-	// stateTenants is how many tenants are told by name; the others are summed up
+	// stateTenants is how many tenants have their name shown; the others are summed up
 	// under otherTenants, which no tenant can be called.
 	stateTenants = 50
 	otherTenants = "(others)"
 )
 
-// describe gives the description of a metric without an instrument of its own.
+// describe returns the description of a metric without an instrument of its own.
 func describe(name string) *prometheus.Desc {
 	f := family(name)
 	return prometheus.NewDesc(f.Name, f.Help, f.Labels, nil)
@@ -84,7 +84,7 @@ func (c *stateCollector) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// current gives the figures; those who ask while they are being read wait for the
+// current returns the figures; those who ask while they are being read wait for the
 // same answer.
 func (c *stateCollector) current() (loom.Figures, int) {
 	c.mu.Lock()

@@ -17,7 +17,7 @@ import (
 // information.
 var Version = ""
 
-// BuildVersion gives the version of this binary, "devel" when it is not known.
+// BuildVersion returns the version of this binary, "devel" when it is not known.
 func BuildVersion() string {
 	if Version != "" {
 		return Version

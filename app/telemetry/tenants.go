@@ -64,7 +64,7 @@ func (w *tenantWork) add(tenant loom.TenantID, outcome string, took time.Duratio
 	d.seconds += max(took, 0).Seconds()
 }
 
-// named gives the names of the tenants, those of before where they cannot be read.
+// named returns the names of the tenants, those of before where they cannot be read.
 func (w *tenantWork) named() map[loom.TenantID]string {
 	w.asking.Lock()
 	defer w.asking.Unlock()
@@ -98,7 +98,7 @@ func (w *tenantWork) Describe(ch chan<- *prometheus.Desc) {
 	ch <- tenantSecondsDesc
 }
 
-// Collect tells what is known. A tenant whose name is not known yet is told later.
+// Collect collects what is known. A tenant whose name is not known yet comes later.
 func (w *tenantWork) Collect(ch chan<- prometheus.Metric) {
 	w.mu.Lock()
 	idle := len(w.done) == 0

@@ -238,7 +238,7 @@ func makeTemplate(ctx context.Context, admin *sqlx.DB, dsn string) (string, erro
 	return name, nil
 }
 
-// withDatabase gives the DSN of another database on the same server, for both
+// withDatabase returns the DSN of another database on the same server, for both
 // the URL and the key=value form.
 func withDatabase(dsn, name string) string {
 	if u, err := url.Parse(dsn); err == nil && u.Scheme != "" {

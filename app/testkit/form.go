@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// FormValues gives what a browser would send for the form with an id in a page, or
+// FormValues returns what a browser would send for the form with an id in a page, or
 // with "" for all controls of the page, when none of its buttons was pressed. Text
 // is sent as browsers do: one line in fields of one line, CR LF in textareas.
 func FormValues(t testing.TB, page, id string) url.Values {

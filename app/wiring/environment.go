@@ -61,7 +61,7 @@ func (e *Environment) Close() {
 	}
 }
 
-// DataDir gives the absolute data directory, made when it is missing. Others may
+// DataDir returns the absolute data directory, made when it is missing. Others may
 // pass through it (the private database runs as a user of its own); what is
 // secret in it is readable by its owner only.
 func (e *Environment) DataDir() (string, error) {
@@ -75,7 +75,7 @@ func (e *Environment) DataDir() (string, error) {
 	return dir, nil
 }
 
-// PrivateDB gives the private server, or nil when the user named one of his own.
+// PrivateDB returns the private server, or nil when the user named one of his own.
 func (e *Environment) PrivateDB(scratch bool) (*devdb.Server, error) {
 	if e.Values.Text("LOOM_DATABASE_URL") != "" {
 		return nil, nil
@@ -87,7 +87,7 @@ func (e *Environment) PrivateDB(scratch bool) (*devdb.Server, error) {
 	return devdb.New(devdb.Options{Dir: filepath.Join(dir, "pg"), BinDir: e.Values.Text("LOOM_PG_BIN"), Scratch: scratch})
 }
 
-// Database gives the connection string, starting the private server if that is
+// Database returns the connection string, starting the private server if that is
 // the one to use.
 func (e *Environment) Database(ctx context.Context) (string, error) {
 	if e.dsn != "" {
@@ -160,7 +160,7 @@ func checkDSN(dsn string) error {
 	return nil
 }
 
-// open gives the pool. The schema must be that of this release: anything else is
+// open returns the pool. The schema must be that of this release: anything else is
 // refused with the command that mends it.
 func (e *Environment) open(ctx context.Context) (*sqlx.DB, error) {
 	if e.db != nil {
@@ -221,7 +221,7 @@ func (e *Environment) ReadTestVariables(environ []string) error {
 	return failpoint.Arm(variable(environ, failpoint.Variable))
 }
 
-// variable gives the value of a variable, "" for none.
+// variable returns the value of a variable, "" for none.
 func variable(environ []string, name string) string {
 	for _, pair := range environ {
 		if value, ok := strings.CutPrefix(pair, name+"="); ok {

@@ -126,7 +126,7 @@ func (e *Environment) metricsNetworks(pages bool) ([]netip.Prefix, error) {
 }
 
 // ServeHealth answers /healthz, /readyz and /metrics for processes without pages
-// and gives the port; 0 when LOOM_HEALTH_ADDR is empty.
+// and returns the port; 0 when LOOM_HEALTH_ADDR is empty.
 func (e *Environment) ServeHealth(ctx context.Context, s *System) (int, error) {
 	networks, err := e.metricsNetworks(false)
 	if err != nil {

@@ -27,7 +27,7 @@ func healthEnvironment(t *testing.T, options ...string) *Environment {
 	return &Environment{Values: values, Log: slog.New(slog.DiscardHandler), Out: io.Discard, ErrOut: io.Discard}
 }
 
-// asked gives the answer of a health address to somebody at an address.
+// asked returns the answer of a health address to somebody at an address.
 func asked(t *testing.T, e *Environment, s *System, path, from, host string) (int, string) {
 	t.Helper()
 	networks, err := e.metricsNetworks(false)

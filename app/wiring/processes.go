@@ -147,7 +147,7 @@ func (e *Environment) adopt(ctx context.Context, p *Plugins) (loom.LocalHost, fu
 	return host, func() { cancel(); wait() }
 }
 
-// secondSignal gives a channel that is closed by a signal after the one that
+// secondSignal returns a channel that is closed by a signal after the one that
 // ended ctx.
 func secondSignal(ctx context.Context) <-chan struct{} {
 	hurry := make(chan struct{})

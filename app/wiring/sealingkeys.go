@@ -13,7 +13,7 @@ import (
 // KeyFile is where the data directory keeps the sealing keys.
 const KeyFile = "secret.key"
 
-// keys gives the sealing keys: those of the configuration, else those of the
+// keys returns the sealing keys: those of the configuration, else those of the
 // data directory, made at first use and followed when they change.
 func (e *Environment) keys() (*secret.Ring, error) {
 	if text := e.Values.Text("LOOM_SECRET_KEY"); text != "" {

@@ -182,7 +182,7 @@ func (s *System) shortage(ctx context.Context, actor loom.Actor) (string, error)
 	return fmt.Sprintf("Capacity is short: %d of the %d workers wanted are there, so tasks may wait longer.", short.Dealt, short.Wanted), nil
 }
 
-// Proxies gives the networks whose X-Forwarded-For is believed, and warns where there
+// Proxies returns the networks whose X-Forwarded-For is believed, and warns where there
 // seems to be a proxy that is not named.
 func (e *Environment) Proxies() ([]netip.Prefix, error) {
 	if e.proxyUnknown() {

@@ -93,7 +93,7 @@ func (e *Environment) SweepSignIns(ctx context.Context, s *System) error {
 	})
 }
 
-// changeSignIns writes the file anew, alone among all processes of the data directory.
+// changeSignIns rewrites the file, alone among all processes of the data directory.
 // Without sign-ins there is no file.
 func (e *Environment) changeSignIns(ctx context.Context, change func(known []SignIn) []SignIn) error {
 	dir, err := e.DataDir()

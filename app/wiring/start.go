@@ -109,7 +109,7 @@ func StarterCatalog() fs.FS { return Sub(seeds.Catalog, "catalog") }
 // StarterScripts is the folder of its scripts.
 func StarterScripts() fs.FS { return Sub(seeds.Scripts, "scripts") }
 
-// Sub gives a folder of an embedded file system; the names are constants.
+// Sub returns a folder of an embedded file system; the names are constants.
 func Sub(files fs.FS, dir string) fs.FS {
 	folder, err := fs.Sub(files, dir)
 	if err != nil {

@@ -110,7 +110,7 @@ func (e *Environment) CheckStore(ctx context.Context, s *System) {
 	}
 }
 
-// Reach gives the networks that the option adds to what providers reach, or takes away.
+// Reach returns the networks that the option adds to what providers reach, or takes away.
 func (e *Environment) Reach() ([]loom.ReachNetwork, error) {
 	networks, err := loom.ParseReach(e.Values.Text("LOOM_PROVIDER_NETWORKS"))
 	if err != nil {
@@ -139,7 +139,7 @@ func (e *Environment) hookReach() (loom.Reach, error) {
 	return reach, nil
 }
 
-// execution gives the limits of running tasks and of what they leave.
+// execution returns the limits of running tasks and of what they leave.
 func (e *Environment) execution() (execution.Options, error) {
 	limits, err := loom.ParseTaskLimits(e.Values.Text("LOOM_TASK_LIMITS"))
 	if err != nil {
@@ -164,7 +164,7 @@ func (e *Environment) publicURL() string {
 	return "http://" + e.Values.Text("LOOM_LISTEN_ADDR")
 }
 
-// LocalProvider gives the machines of this host that belong to this instance.
+// LocalProvider returns the machines of this host that belong to this instance.
 func (e *Environment) LocalProvider() (*local.Local, error) {
 	dir, err := e.DataDir()
 	if err != nil {
@@ -183,7 +183,7 @@ func (e *Environment) LocalProvider() (*local.Local, error) {
 		NoInternet: !e.Values.Switch("LOOM_LOCAL_INTERNET"), Networks: networks})
 }
 
-// diskReserve gives what stays free of disks.
+// diskReserve returns what stays free of disks.
 func (e *Environment) diskReserve() (diskspace.Reserve, error) {
 	return diskspace.Parse(e.Values.Text("LOOM_DISK_RESERVE"))
 }
@@ -200,7 +200,7 @@ type Plugins struct {
 	releases atomic.Pointer[map[string]string]
 }
 
-// versions gives the releases of the plugins that are no part of Loom, by type.
+// versions returns the releases of the plugins that are no part of Loom, by type.
 func (p *Plugins) versions() map[string]string {
 	if found := p.releases.Load(); found != nil {
 		return *found

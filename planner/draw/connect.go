@@ -81,7 +81,7 @@ func follows(plan loom.Plan, from, to int) bool {
 }
 
 // straighten places each box behind all that it waits for. Levels do that as planned;
-// tasks that came later, such as those that make a machine anew, have the level of the
+// tasks that came later, such as those that replace a machine, have the level of the
 // task that waits for them. Edges that still lead back, between groups that wait for
 // each other, are left out.
 func (d *draft) straighten() {

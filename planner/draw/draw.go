@@ -36,7 +36,7 @@ const (
 // options say otherwise.
 const GroupAbove = 150
 
-// Grouping says whether tasks share boxes.
+// Grouping reports whether tasks share boxes.
 type Grouping int
 
 // The groupings.

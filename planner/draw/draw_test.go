@@ -121,7 +121,7 @@ func planPairs(plan loom.Plan, only func(int) bool) map[string]bool {
 	return all
 }
 
-// closure gives all pairs of which one comes before the other, directly or not.
+// closure returns all pairs of which one comes before the other, directly or not.
 func closure(direct map[string]bool) map[string]bool {
 	on := map[string][]string{}
 	for p := range direct {

@@ -47,7 +47,7 @@ type vertex struct {
 type line struct {
 	from, to end
 	critical bool
-	// item is the index of what the edge stands for, in a picture of ties.
+	// item is the index of what the edge stands for, in a picture of dependencies.
 	item int
 	via  []int
 }
@@ -171,7 +171,7 @@ func (g *graph) add(v vertex) int {
 	return at
 }
 
-// at gives the vertex of a box or joint: boxes were added first, then joints.
+// at returns the vertex of a box or joint: boxes were added first, then joints.
 func (g *graph) at(e end) int {
 	if e.kind == joint {
 		return len(g.boxes) + e.item

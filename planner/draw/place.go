@@ -19,7 +19,7 @@ func spacing(a, b kind) int {
 	return (height[a]+height[b])/2 + gap
 }
 
-// place gives each vertex a height: as near to its neighbours' as the order and
+// place returns each vertex a height: as near to its neighbours' as the order and
 // the spacing of its layer allow.
 func (g *graph) place() {
 	for _, layer := range g.layers {
@@ -176,7 +176,7 @@ func (g *graph) id(e end) string {
 // path writes an edge: a curve through each gap, a straight line past each column.
 func (g *graph) path(via []int) string { return write(g.curves(via, 0)) }
 
-// curves gives the curves of an edge, one through each gap, moved down by shift.
+// curves returns the curves of an edge, one through each gap, moved down by shift.
 // Bends in gaps only served the order, so curves ignore them.
 func (g *graph) curves(via []int, shift int) []cubic {
 	via = slices.DeleteFunc(slices.Clone(via), func(v int) bool {
@@ -199,7 +199,7 @@ func (g *graph) curves(via []int, shift int) []cubic {
 // cubic is a curve: its start, the two points that pull it, and its end.
 type cubic [4][2]int
 
-// point gives the point at a percentage of a curve's parameter.
+// point returns the point at a percentage of a curve's parameter.
 func (c cubic) point(percent int) [2]int {
 	t, u := percent, 100-percent
 	var p [2]int
@@ -209,7 +209,7 @@ func (c cubic) point(percent int) [2]int {
 	return p
 }
 
-// write gives curves as an SVG path, with level lines between them.
+// write returns curves as an SVG path, with level lines between them.
 func write(curves []cubic) string {
 	var b strings.Builder
 	for i, c := range curves {

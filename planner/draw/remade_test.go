@@ -9,7 +9,7 @@ import (
 )
 
 // remade is a plan whose confirms on some nodes failed: before them come tasks that
-// delete the machine and create it anew, with the level of the confirm.
+// delete the machine and create it again, with the level of the confirm.
 func remade(plan loom.Plan, chosen func(node int) bool) loom.Plan {
 	var confirms []loom.PlanTask
 	for _, task := range plan.Tasks {
@@ -39,7 +39,7 @@ func remade(plan loom.Plan, chosen func(node int) bool) loom.Plan {
 	return plan
 }
 
-// Machines that are made anew bring tasks with the level of what waits for them.
+// Machines that are replaced bring tasks with the level of what waits for them.
 func TestDrawMachinesMadeAnew(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {

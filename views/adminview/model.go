@@ -1,10 +1,11 @@
-// Package adminview holds the pages of tenant administrators: the catalog with
-// its JSON editor, and plugin resources.
+// Package adminview holds the pages of administrators: the catalog with its JSON editor,
+// plugin resources, and the tables, forms and cards that the pages of a tenant and of the
+// installation consist of (page.go).
 //
 // It must not know use cases; models are flat and ready to print. Sealed values
-// of providers never reach a model: a definition says only that they are set. A
-// newcomer's usual mistake: putting a body that was refused back into the editor
-// as it came; the handler blanks its secrets first.
+// of providers never reach a model: a definition says only that they are set. Newcomers'
+// usual mistakes: putting a refused body back into the editor as it came (the handler
+// blanks its secrets first); a cell with state shown by color alone (a state is a word).
 package adminview
 
 import (

@@ -144,7 +144,7 @@ func harmless(text string) bool {
 	return strings.Contains(text, "the server responded with a status of 4")
 }
 
-// Complaints gives what the browser complained about so far: exceptions, content
+// Complaints returns what the browser complained about so far: exceptions, content
 // that the policy refused, files that did not load.
 func (b *Browser) Complaints() []string {
 	b.mu.Lock()
@@ -184,7 +184,7 @@ func Get[T any](b *Browser, what string, action chromedp.Action[T]) T {
 	return value
 }
 
-// URL gives the address of the page.
+// URL returns the address of the page.
 func (b *Browser) URL() string {
 	ctx, cancel := context.WithTimeout(b.ctx, 5*time.Second)
 	defer cancel()
@@ -195,7 +195,7 @@ func (b *Browser) URL() string {
 	return url
 }
 
-// Text gives the visible text of the page, "" while one page gives way to
+// Text returns the visible text of the page, "" while one page gives way to
 // another.
 func (b *Browser) Text() string {
 	return look[string](b, `document.body === null ? "" : document.body.innerText`)

@@ -120,12 +120,12 @@ func (b *Browser) Has(selector string) bool {
 	return look[bool](b, fmt.Sprintf("document.querySelector(%q) !== null", selector))
 }
 
-// Value gives what a control holds now, "" while there is none.
+// Value returns what a control holds now, "" while there is none.
 func (b *Browser) Value(selector string) string {
 	return look[string](b, fmt.Sprintf("document.querySelector(%q)?.value ?? ''", selector))
 }
 
-// TextOf gives the text of an element, "" while there is none.
+// TextOf returns the text of an element, "" while there is none.
 func (b *Browser) TextOf(selector string) string {
 	return look[string](b, fmt.Sprintf("document.querySelector(%q)?.textContent ?? ''", selector))
 }

@@ -24,7 +24,7 @@ type PageFacts struct {
 	Overflow int
 }
 
-// Page gives the facts of the page.
+// Page returns the facts of the page.
 func (b *Browser) Page() PageFacts {
 	b.t.Helper()
 	text := Get(b, "ask for the page's facts", chromedp.Evaluate[string](`JSON.stringify({
@@ -41,7 +41,7 @@ func (b *Browser) Page() PageFacts {
 	return p
 }
 
-// Size gives the window another width in pixels.
+// Size returns the window another width in pixels.
 func (b *Browser) Size(width int64) {
 	b.t.Helper()
 	b.Do("choose a width", chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {

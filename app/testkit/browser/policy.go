@@ -33,7 +33,7 @@ func refusal(event any) string {
 	return ""
 }
 
-// Refused gives what the content security policies of the pages refused so far. The
+// Refused returns what the content security policies of the pages refused so far. The
 // test fails at its end when there is any: no page of Loom needs what it forbids.
 func (b *Browser) Refused() []string {
 	b.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"loom/app/httpx"
 	"loom/app/loom"
 	"loom/app/web/page"
-	"loom/views/officeview"
+	"loom/views/adminview"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -37,7 +37,7 @@ func (s *Server) archiveCards(r *http.Request, actor loom.Actor, errs ui.FormErr
 	if err != nil {
 		return nil, err
 	}
-	m := officeview.ArchiveModel{Action: route.AdminArchiveExport(), Choices: ui.ChoiceModel{ID: "export-resources", Name: fieldResource, Legend: "Plugin resources", Optional: true, Filter: "Filter resources"}}
+	m := adminview.ArchiveModel{Action: route.AdminArchiveExport(), Choices: ui.ChoiceModel{ID: "export-resources", Name: fieldResource, Legend: "Plugin resources", Optional: true, Filter: "Filter resources"}}
 	var total int64
 	for _, res := range resources {
 		total += res.Size
@@ -54,13 +54,13 @@ func (s *Server) archiveCards(r *http.Request, actor loom.Actor, errs ui.FormErr
 	if sealed > 0 {
 		m.Note = ui.Count(sealed, "secret stays", "secrets stay") + " here: keys and the like are never exported. Upload them anew where they are needed."
 	}
-	upload := officeview.Upload(officeview.UploadModel{
+	upload := adminview.Upload(adminview.UploadModel{
 		Action: route.AdminArchiveUpload(), File: fieldArchive, FileLabel: "Archive of plugin resources", Accept: ".tar.gz,.tgz,application/gzip", Errors: errs,
 		FileHelp: "A gzipped tar with files <kind>/<plugin>/<type>/<name>, as it is exported here; 1 GiB at most. You see what is in it before anything is stored.",
 		Button:   "Preview archive", Busy: "Uploading…"})
 	return []templ.Component{
-		officeview.Card("archive-export-title", "Export plugin resources", officeview.Archive(m)),
-		officeview.Card("archive-import-title", "Import plugin resources", upload),
+		adminview.Card("archive-export-title", "Export plugin resources", adminview.Archive(m)),
+		adminview.Card("archive-import-title", "Import plugin resources", upload),
 	}, nil
 }
 
@@ -143,7 +143,7 @@ var archivePageTitle = "Preview of the archive"
 
 func (s *Server) archivePage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, wrong string) error {
 	page := page.AdminFrame(archivePageTitle, route.AdminTransfer(), ui.Crumb{Label: "Admin", Href: route.Admin()}, ui.Crumb{Label: "Import and export", Href: route.AdminTransfer()}, ui.Crumb{Label: "Archive"})
-	m := officeview.SheetModel{Title: archivePageTitle}
+	m := adminview.PageModel{Title: archivePageTitle}
 	t, err := s.Catalog.PreviewResources(r.Context(), actor, s.Now())
 	if errors.Is(err, loom.NotFound) {
 		m.Parts = []templ.Component{ui.Empty(ui.EmptyModel{Icon: "file", Text: loom.AsError(err).Message, Action: ui.ButtonModel{Label: "Import and export", Href: route.AdminTransfer()}})}
@@ -157,7 +157,7 @@ func (s *Server) archivePage(w http.ResponseWriter, r *http.Request, actor loom.
 		errs = ui.NewFormErrors("Nothing was imported.", []loom.FieldError{{Message: wrong}})
 	}
 	counts := map[catalog.TransferState]int{}
-	grid := officeview.GridModel{ID: "archive", Caption: "What is in the archive", ShowCaption: true,
+	grid := adminview.TableModel{ID: "archive", Caption: "What is in the archive", ShowCaption: true,
 		Columns: []ui.Column{{Label: "Resource"}, {Label: "State"}, {Label: "Size", Numeric: true}, {Label: "Remark", Low: true}, {Label: "Import"}}}
 	refused := 0
 	for _, item := range t.Items {
@@ -168,16 +168,16 @@ func (s *Server) archivePage(w http.ResponseWriter, r *http.Request, actor loom.
 	}
 	m.Intro = ui.Count(counts[catalog.TransferNew], "resource is", "resources are") + " new, " + strconv.Itoa(counts[catalog.TransferChanged]) + " changed, " + strconv.Itoa(counts[catalog.TransferSame]) +
 		" the same, " + strconv.Itoa(refused) + " cannot be imported. Nothing is stored yet; what you choose is stored all at once or not at all, as new versions."
-	m.Parts = []templ.Component{officeview.Form(officeview.FormModel{Action: route.AdminArchive(), Errors: errs, Button: "Import resources", Busy: "Importing…", Cancel: route.AdminTransfer(), Parts: []templ.Component{
-		officeview.Hidden(fieldSeen, t.Seen), officeview.Grid(grid),
+	m.Parts = []templ.Component{adminview.Form(adminview.FormModel{Action: route.AdminArchive(), Errors: errs, Button: "Import resources", Busy: "Importing…", Cancel: route.AdminTransfer(), Parts: []templ.Component{
+		adminview.Hidden(fieldSeen, t.Seen), adminview.Table(grid),
 		ui.Field(ui.FieldModel{Name: fieldStage, Label: "Stage what is imported", Kind: ui.FieldCheckbox, Checked: true, Help: "The next sync puts it in use, in place of the versions that are."}),
 	}})}
 	return s.Sheet(w, r, actor, status, page, m)
 }
 
-func archiveRow(item catalog.ArchivedResource) []officeview.Cell {
+func archiveRow(item catalog.ArchivedResource) []adminview.Cell {
 	state := transferStates[item.State]
-	row := []officeview.Cell{{Text: item.Name, Mono: true, Sub: item.Plugin + " · " + item.Type}, {State: &state}, {Text: page.SizeOf(item.Size)}, {Text: item.Odd}, {}}
+	row := []adminview.Cell{{Text: item.Name, Mono: true, Sub: item.Plugin + " · " + item.Type}, {State: &state}, {Text: page.SizeOf(item.Size)}, {Text: item.Odd}, {}}
 	switch item.State {
 	case catalog.TransferSame:
 		row[1].Sub = "as version " + strconv.Itoa(item.Version)

@@ -13,8 +13,8 @@ import (
 	"loom/app/loom"
 	"loom/app/web/form"
 	"loom/app/web/page"
+	"loom/views/adminview"
 	"loom/views/layout"
-	"loom/views/officeview"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -54,7 +54,7 @@ func (s *Server) hookPage(w http.ResponseWriter, r *http.Request, actor loom.Act
 		return err
 	}
 	state := hookState(h)
-	m := officeview.SheetModel{Title: h.Name, State: &state, Actions: []ui.ButtonModel{
+	m := adminview.PageModel{Title: h.Name, State: &state, Actions: []ui.ButtonModel{
 		{Label: "Edit", Small: true, Href: route.AdminHookVerb(h.ID, "edit")}, page.Opening("Delete", "", route.AdminHookVerb(h.ID, "delete"), ui.Danger)},
 		Calls: []ui.JSONCall{page.Call("read", http.MethodGet, "/v2/hooks/"+itoa(h.ID), ""), page.Call("deliveries", http.MethodGet, "/v2/hooks/"+itoa(h.ID)+"/deliveries", "")}}
 	if !h.Enabled {
@@ -63,7 +63,7 @@ func (s *Server) hookPage(w http.ResponseWriter, r *http.Request, actor loom.Act
 	if tried != nil {
 		m.Parts = append(m.Parts, triedPart(*tried))
 	}
-	filters := officeview.FiltersModel{Action: route.AdminHook(h.ID), Target: "deliveries-list", Fields: []ui.FieldModel{
+	filters := adminview.FiltersModel{Action: route.AdminHook(h.ID), Target: "deliveries-list", Fields: []ui.FieldModel{
 		{Name: "result", Label: "Result", LabelHidden: true, Kind: ui.FieldSelect, Width: "s", Optional: true,
 			Options: page.Options(result, "", "All results", "delivered", "Delivered", "waiting", "Waiting", "failed", "Failed", "refused", "Refused")}}}
 	if result != "" {
@@ -72,8 +72,8 @@ func (s *Server) hookPage(w http.ResponseWriter, r *http.Request, actor loom.Act
 	grid := s.deliveryGrid(h, list, result)
 	grid.CSV, grid.JSON = s.ExportsAt(route.AdminDeliveries(h.ID), q)
 	m.Parts = append(m.Parts, ui.Definitions(hookFacts(h)),
-		officeview.Act(route.AdminHookVerb(h.ID, "test"), ui.ButtonModel{Label: "Send a test", Busy: "Sending…", Icon: "play", Submit: true}),
-		officeview.Card("deliveries-title", "Deliveries", officeview.Filters(filters), officeview.Grid(grid)))
+		adminview.Act(route.AdminHookVerb(h.ID, "test"), ui.ButtonModel{Label: "Send a test", Busy: "Sending…", Icon: "play", Submit: true}),
+		adminview.Card("deliveries-title", "Deliveries", adminview.Filters(filters), adminview.Table(grid)))
 	return s.Sheet(w, r, actor, http.StatusOK, hooksFrame(h.Name, ui.Crumb{Label: h.Name}), m)
 }
 
@@ -101,9 +101,9 @@ func hookFacts(h loom.Hook) []ui.Def {
 // hookIsOff says why nothing is sent again.
 const hookIsOff = "The hook is off, so nothing is sent to it, also not again. Edit it to switch it on."
 
-func (s *Server) deliveryGrid(h loom.Hook, list hook.List, result string) officeview.GridModel {
+func (s *Server) deliveryGrid(h loom.Hook, list hook.List, result string) adminview.TableModel {
 	id := h.ID
-	m := officeview.GridModel{ID: "deliveries", Caption: "Deliveries, the newest first", Now: s.Now(),
+	m := adminview.TableModel{ID: "deliveries", Caption: "Deliveries, the newest first", Now: s.Now(),
 		Columns: []ui.Column{{Label: "Delivery"}, {Label: "Event"}, {Label: "Result"}, {Label: "Operation"}, {Label: "Tries", Numeric: true, Low: true}, {Label: "When"}, {Label: "Actions", LabelHidden: true}},
 		Pages:   page.Turned("Pages of deliveries", route.AdminHook(id), list.Next, list.Prev, "result", result),
 		Empty:   ui.EmptyModel{Icon: "external", Text: "Nothing was sent yet. Send a test, or start an operation."}}
@@ -114,12 +114,12 @@ func (s *Server) deliveryGrid(h loom.Hook, list hook.List, result string) office
 		m.Columns = m.Columns[:len(m.Columns)-1]
 	}
 	for _, d := range list.Items {
-		outcome := officeview.Cell{State: deliveryState(d.Status), Sub: d.Error}
-		m.Rows = append(m.Rows, []officeview.Cell{
+		outcome := adminview.Cell{State: deliveryState(d.Status), Sub: d.Error}
+		m.Rows = append(m.Rows, []adminview.Cell{
 			{Text: itoa(d.ID), Href: route.AdminDelivery(id, d.ID), Mono: true}, {Text: string(d.Event)},
 			outcome, {Text: d.Operation.String(), Href: route.Operation(d.Operation), Mono: true}, {Text: strconv.Itoa(d.Tries)}, {Time: d.Created}})
 		if h.Enabled {
-			m.Rows[len(m.Rows)-1] = append(m.Rows[len(m.Rows)-1], officeview.Cell{Part: officeview.Act(route.AdminDeliveryReplay(id, d.ID), ui.ButtonModel{Label: "Send again", Small: true, Submit: true, Busy: "Sending…", Attrs: templ.Attributes{"aria-label": "Send again: delivery " + itoa(d.ID)}})})
+			m.Rows[len(m.Rows)-1] = append(m.Rows[len(m.Rows)-1], adminview.Cell{Part: adminview.Act(route.AdminDeliveryReplay(id, d.ID), ui.ButtonModel{Label: "Send again", Small: true, Submit: true, Busy: "Sending…", Attrs: templ.Attributes{"aria-label": "Send again: delivery " + itoa(d.ID)}})})
 		}
 	}
 	return m
@@ -141,7 +141,7 @@ func triedPart(t hook.TestResult) templ.Component {
 	if t.Answer != "" {
 		parts = append(parts, ui.Code(ui.CodeModel{ID: "test-answer", Label: "what came back", Text: t.Answer, Wrap: true}))
 	}
-	return officeview.Card("test-title", "Test", parts...)
+	return adminview.Card("test-title", "Test", parts...)
 }
 
 // prettyText indents JSON; other text stays as it is.
@@ -197,7 +197,7 @@ func (s *Server) adminDelivery(w http.ResponseWriter, r *http.Request, actor loo
 		return err
 	}
 	facts := []ui.Def{
-		{Term: "Event", Text: string(d.Event)}, {Term: "Operation", Value: officeview.Link(d.Operation.String(), route.Operation(d.Operation))},
+		{Term: "Event", Text: string(d.Event)}, {Term: "Operation", Value: adminview.Link(d.Operation.String(), route.Operation(d.Operation))},
 		{Term: "Happened", Value: ui.Time(d.Time, s.Now())}, {Term: "Tries", Text: strconv.Itoa(d.Tries)},
 	}
 	if d.Tries > 0 {
@@ -211,9 +211,9 @@ func (s *Server) adminDelivery(w http.ResponseWriter, r *http.Request, actor loo
 	}
 	again := ui.Banner(ui.BannerModel{Tone: ui.ToneHold, Text: hookIsOff, Action: "Edit", ActionHref: route.AdminHookVerb(id, "edit")})
 	if h.Enabled {
-		again = officeview.Act(route.AdminDeliveryReplay(id, d.ID), ui.ButtonModel{Label: "Send again", Busy: "Sending…", Icon: "rotate", Submit: true})
+		again = adminview.Act(route.AdminDeliveryReplay(id, d.ID), ui.ButtonModel{Label: "Send again", Busy: "Sending…", Icon: "rotate", Submit: true})
 	}
-	m := officeview.SheetModel{Title: "Delivery " + itoa(d.ID), State: deliveryState(d.Status), Parts: []templ.Component{ui.Definitions(facts), again,
+	m := adminview.PageModel{Title: "Delivery " + itoa(d.ID), State: deliveryState(d.Status), Parts: []templ.Component{ui.Definitions(facts), again,
 		ui.Code(ui.CodeModel{ID: "body", Label: "what was sent", Text: prettyText(d.Body)}),
 	}}
 	return s.Sheet(w, r, actor, http.StatusOK, hooksFrame("Delivery "+itoa(d.ID), ui.Crumb{Label: h.Name, Href: route.AdminHook(id)}, ui.Crumb{Label: "Delivery " + itoa(d.ID)}), m)
@@ -248,21 +248,21 @@ func (s *Server) adminHooks(w http.ResponseWriter, r *http.Request, actor loom.A
 		return err
 	}
 	add := ui.ButtonModel{Label: "New hook", Icon: "plus", Kind: ui.Primary, Href: route.AdminHookNew()}
-	m := officeview.SheetModel{
+	m := adminview.PageModel{
 		Title: "Hooks", Actions: []ui.ButtonModel{add}, Calls: []ui.JSONCall{page.Call("list", http.MethodGet, "/v2/hooks", "")},
 		Intro: "A hook tells another system by HTTP when operations start and end. A blocking hook is asked first and may refuse.",
 	}
-	grid := officeview.GridModel{ID: "hooks", Caption: "Hooks of the tenant", Now: s.Now(),
+	grid := adminview.TableModel{ID: "hooks", Caption: "Hooks of the tenant", Now: s.Now(),
 		Columns: []ui.Column{{Label: "Name"}, {Label: "Address"}, {Label: "Events"}, {Label: "State"}, {Label: "Created", Low: true}},
 		Empty:   ui.EmptyModel{Icon: "external", Text: "There are no hooks yet. A hook calls an address of yours when an operation starts, succeeds or fails.", Action: add}}
 	for _, h := range hooks {
 		state := hookState(h)
-		grid.Rows = append(grid.Rows, []officeview.Cell{
+		grid.Rows = append(grid.Rows, []adminview.Cell{
 			{Text: h.Name, Href: route.AdminHook(h.ID), Sub: hookKind(h)}, {Text: h.URL, Mono: true}, {Text: hookWords(h.Events)}, {State: &state}, {Time: h.Created},
 		})
 	}
 	grid.CSV, grid.JSON = s.ExportsOf(r)
-	m.Parts = []templ.Component{officeview.Grid(grid)}
+	m.Parts = []templ.Component{adminview.Table(grid)}
 	return s.Sheet(w, r, actor, http.StatusOK, hooksFrame("Hooks"), m)
 }
 
@@ -331,13 +331,13 @@ func (s *Server) adminHookNew(w http.ResponseWriter, r *http.Request, actor loom
 // showHook answers with the form of a hook as it is stored.
 func (s *Server) showHook(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, h loom.Hook, e form.Edit) error {
 	shown := e.Shown()
-	m := officeview.FormModel{Action: route.AdminHooks(), Errors: shown.Errors, Button: "Create hook", Busy: "Creating…", Cancel: route.AdminHooks(), Parts: shown.Parts()}
+	m := adminview.FormModel{Action: route.AdminHooks(), Errors: shown.Errors, Button: "Create hook", Busy: "Creating…", Cancel: route.AdminHooks(), Parts: shown.Parts()}
 	frame := hooksFrame("New hook", ui.Crumb{Label: "New"})
 	if h.ID != 0 {
 		m.Action, m.Button, m.Busy, m.Cancel = route.AdminHook(h.ID), "Save hook", "Saving…", route.AdminHook(h.ID)
 		frame = hooksFrame("Edit "+h.Name, ui.Crumb{Label: h.Name, Href: route.AdminHook(h.ID)}, ui.Crumb{Label: "Edit"})
 	}
-	return s.Sheet(w, r, actor, status, frame, officeview.SheetModel{Parts: []templ.Component{officeview.Form(m)}})
+	return s.Sheet(w, r, actor, status, frame, adminview.PageModel{Parts: []templ.Component{adminview.Form(m)}})
 }
 
 // storeHook stores a hook as its form was sent; ok is false when the form was answered again.
@@ -371,12 +371,12 @@ func (s *Server) adminHookCreate(w http.ResponseWriter, r *http.Request, actor l
 	if secret.IsZero() {
 		return s.Say(w, r, route.AdminHook(h.ID), httpx.Flash{Tone: "ok", Text: "Created the hook " + h.Name + "."})
 	}
-	shown := officeview.Secret(officeview.SecretModel{
+	shown := adminview.Secret(adminview.SecretModel{
 		Title: "Hook " + h.Name + " was created", Warning: "Copy the secret now. It is shown this once; it proves that a delivery is Loom's.", Back: route.AdminHook(h.ID), Button: "I have copied the secret",
 		Facts: []ui.Def{{Term: "Address", Text: h.URL, Mono: true}, {Term: "Secret", Value: ui.CopyText(secret.Reveal(), "secret")},
 			{Term: "How it signs", Text: "X-Loom-Signature: t=<seconds>,v1=<HMAC-SHA256 of “t.body”, hexadecimal>"}},
 	})
-	return s.Sheet(w, r, actor, http.StatusOK, hooksFrame(h.Name, ui.Crumb{Label: h.Name}), officeview.SheetModel{Parts: []templ.Component{shown}})
+	return s.Sheet(w, r, actor, http.StatusOK, hooksFrame(h.Name, ui.Crumb{Label: h.Name}), adminview.PageModel{Parts: []templ.Component{shown}})
 }
 
 func pathHook(r *http.Request) (loom.HookID, error) {
@@ -421,9 +421,9 @@ func (s *Server) adminHookDeleteAsk(w http.ResponseWriter, r *http.Request, acto
 	if err != nil {
 		return err
 	}
-	m := officeview.ConfirmModel{Action: r.URL.Path, Button: "Delete hook " + h.Name, Busy: "Deleting…", Cancel: route.AdminHook(h.ID),
+	m := adminview.ConfirmModel{Action: r.URL.Path, Button: "Delete hook " + h.Name, Busy: "Deleting…", Cancel: route.AdminHook(h.ID),
 		Lines: []string{"Nothing more is sent to " + h.URL + ", also not what waits, and the log of deliveries goes with it. An operation that waits for its answer goes on."}}
-	return s.Confirm(w, r, actor, hooksFrame("Delete hook "+h.Name, ui.Crumb{Label: h.Name, Href: route.AdminHook(h.ID)}, ui.Crumb{Label: "Delete"}), officeview.Confirm(m))
+	return s.Confirm(w, r, actor, hooksFrame("Delete hook "+h.Name, ui.Crumb{Label: h.Name, Href: route.AdminHook(h.ID)}, ui.Crumb{Label: "Delete"}), adminview.Confirm(m))
 }
 
 func (s *Server) adminHookDelete(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {

@@ -13,7 +13,6 @@ import (
 	"loom/app/processes"
 	"loom/app/web/page"
 	"loom/views/adminview"
-	"loom/views/officeview"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -98,10 +97,10 @@ func (s *Server) adminState(r *http.Request, actor loom.Actor) (now, past []temp
 		if status == loom.ClusterTerminated {
 			continue
 		}
-		defs = append(defs, ui.Def{Term: ui.ClusterState(status).Word, Value: officeview.Link(ui.Count(counts[status], "cluster", "clusters"), route.Query(route.Clusters(), "status", string(status)))})
+		defs = append(defs, ui.Def{Term: ui.ClusterState(status).Word, Value: adminview.Link(ui.Count(counts[status], "cluster", "clusters"), route.Query(route.Clusters(), "status", string(status)))})
 	}
-	now = []templ.Component{officeview.Card("now-title", "Clusters and queue", ui.Definitions(defs)), page.QuotaBars(quota)}
-	past = []templ.Component{s.AuditGrid(ui.ViewerOf(r.Context()), "", page.AuditQuery{}, audit), officeview.Link("The whole audit", route.AdminAudit())}
+	now = []templ.Component{adminview.Card("now-title", "Clusters and queue", ui.Definitions(defs)), page.QuotaBars(quota)}
+	past = []templ.Component{s.AuditGrid(ui.ViewerOf(r.Context()), "", page.AuditQuery{}, audit), adminview.Link("The whole audit", route.AdminAudit())}
 	return now, past, nil
 }
 
@@ -117,7 +116,7 @@ func (s *Server) queueDef(r *http.Request, actor loom.Actor) (ui.Def, error) {
 			own = c
 		}
 	}
-	return ui.Def{Term: "Tasks", Value: officeview.Link(strconv.Itoa(own.Waiting)+" waiting, "+strconv.Itoa(own.Running)+" at work", route.AdminQueue())}, nil
+	return ui.Def{Term: "Tasks", Value: adminview.Link(strconv.Itoa(own.Waiting)+" waiting, "+strconv.Itoa(own.Running)+" at work", route.AdminQueue())}, nil
 }
 
 // adminClusters is the list of clusters: administrators see there those of all owners.

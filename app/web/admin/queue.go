@@ -11,7 +11,7 @@ import (
 	"loom/app/loom"
 	"loom/app/processes"
 	"loom/app/web/page"
-	"loom/views/officeview"
+	"loom/views/adminview"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -32,7 +32,7 @@ func (s *Server) adminQueue(w http.ResponseWriter, r *http.Request, actor loom.A
 	if err != nil {
 		return err
 	}
-	m := officeview.SheetModel{
+	m := adminview.PageModel{
 		Title: "Queue", Intro: "Tasks of this tenant that wait for a worker, and those that have one. A worker does one task at a time; how many there are for the tenant is set by a superadmin.",
 		TabsLabel: "Tasks of the queue",
 		Tabs: []ui.Tab{{Label: "Waiting", Href: route.AdminQueue(), Current: !running, Count: strconv.Itoa(q.Waiting)},
@@ -58,7 +58,7 @@ func (s *Server) adminQueue(w http.ResponseWriter, r *http.Request, actor loom.A
 
 // queueGrid lists the single tasks.
 func (s *Server) queueGrid(q processes.Queued, running bool) templ.Component {
-	m := officeview.GridModel{ID: "tasks", Caption: "Tasks that wait, the longest wait first", ShowCaption: true,
+	m := adminview.TableModel{ID: "tasks", Caption: "Tasks that wait, the longest wait first", ShowCaption: true,
 		Columns: []ui.Column{{Label: "Task"}, {Label: "Cluster"}, {Label: "Node", Low: true}, {Label: "Waits for"}, {Label: "Because"}},
 		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "No task waits for a worker."}}
 	filters := []string{"state", ""}
@@ -68,15 +68,15 @@ func (s *Server) queueGrid(q processes.Queued, running bool) templ.Component {
 	}
 	m.Pages = page.Turned("Pages of tasks", route.AdminQueue(), q.Next, q.Prev, filters...)
 	for _, t := range q.Items {
-		last := officeview.Cell{Text: whyTaskWaits(t, q.Share)}
+		last := adminview.Cell{Text: whyTaskWaits(t, q.Share)}
 		if running {
-			last = officeview.Cell{Text: t.Host, Sub: t.Process}
+			last = adminview.Cell{Text: t.Host, Sub: t.Process}
 		}
-		m.Rows = append(m.Rows, []officeview.Cell{
+		m.Rows = append(m.Rows, []adminview.Cell{
 			{Text: strings.TrimSpace(t.Action + " " + t.Service), Href: route.Task(t.Ref()), Sub: "task " + strconv.Itoa(t.Number) + " of operation " + strconv.Itoa(t.Operation)},
 			{Text: t.ClusterName, Href: route.Operation(t.Ref().Operation), Sub: "of " + t.Owner}, {Text: page.ShortHost(t.Hostname), Mono: true}, {Text: waitedFor(t)}, last})
 	}
-	return officeview.Grid(m)
+	return adminview.Table(m)
 }
 
 // waitedFor is how long a task has waited or run.
@@ -118,11 +118,11 @@ func whyTaskWaits(t processes.QueuedTask, share processes.TenantWorkers) string 
 }
 
 func (s *Server) busyGrid(list clusters.List) templ.Component {
-	m := officeview.GridModel{ID: "busy", Caption: "Clusters with an operation at work", ShowCaption: true, Now: s.Now(),
+	m := adminview.TableModel{ID: "busy", Caption: "Clusters with an operation at work", ShowCaption: true, Now: s.Now(),
 		Columns: []ui.Column{{Label: "Cluster"}, {Label: "Owner"}, {Label: "Operation"}, {Label: "Done", Numeric: true}},
 		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "No operation is at work."}}
 	for _, c := range list.Items {
-		m.Rows = append(m.Rows, []officeview.Cell{
+		m.Rows = append(m.Rows, []adminview.Cell{
 			{Text: c.Name, Href: route.Cluster(c.ID)}, {Text: string(c.Owner.User), Mono: true}, {Text: c.Progress.Action.Verb()},
 			{Text: strconv.Itoa(c.Progress.Done) + " of " + strconv.Itoa(c.Progress.Total)},
 		})
@@ -130,5 +130,5 @@ func (s *Server) busyGrid(list clusters.List) templ.Component {
 	if list.Next != "" {
 		m.Pages = ui.PaginationModel{Label: "More clusters", Next: route.Query(route.Clusters(), "status", string(loom.ClusterPending))}
 	}
-	return officeview.Grid(m)
+	return adminview.Table(m)
 }

@@ -20,7 +20,6 @@ import (
 	"loom/app/web/page"
 	"loom/views/adminview"
 	"loom/views/layout"
-	"loom/views/officeview"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -299,7 +298,7 @@ func (s *Server) adminResource(w http.ResponseWriter, r *http.Request, actor loo
 		return err
 	}
 	state := ui.ResourceState(shown.Status())
-	m := officeview.SheetModel{Title: ref.Name + ", version " + strconv.Itoa(version), State: &state}
+	m := adminview.PageModel{Title: ref.Name + ", version " + strconv.Itoa(version), State: &state}
 	if content.Text != "" {
 		m.Actions = []ui.ButtonModel{{Label: "Write a new version", Icon: "edit", Href: page.ResourceQuery(shown, route.AdminResources()) + "#upload"}}
 	}
@@ -343,46 +342,46 @@ func resourceContent(c catalog.ResourceContent) templ.Component {
 	}
 	switch {
 	case c.Secret:
-		parts = append(parts, officeview.Text("It is sealed and never shown."))
+		parts = append(parts, adminview.Text("It is sealed and never shown."))
 	case c.Binary:
-		parts = append(parts, officeview.Text("It is no text, so it is not shown."))
+		parts = append(parts, adminview.Text("It is no text, so it is not shown."))
 	case c.Large:
-		parts = append(parts, officeview.Text("It is too large to be shown."))
+		parts = append(parts, adminview.Text("It is too large to be shown."))
 	case c.Text != "":
 		parts = append(parts, ui.Code(ui.CodeModel{ID: "content", Label: "Content", Text: c.Text}))
 	case len(c.Files) > 0:
-		grid := officeview.GridModel{ID: "files", Caption: "Files of the archive", Columns: []ui.Column{{Label: "Name"}, {Label: "Size", Numeric: true}, {Label: "Mode", Low: true}}}
+		grid := adminview.TableModel{ID: "files", Caption: "Files of the archive", Columns: []ui.Column{{Label: "Name"}, {Label: "Size", Numeric: true}, {Label: "Mode", Low: true}}}
 		for _, f := range c.Files {
-			grid.Rows = append(grid.Rows, []officeview.Cell{{Text: f.Name, Mono: true}, {Text: page.SizeOf(f.Size)}, {Text: f.Mode, Mono: true}})
+			grid.Rows = append(grid.Rows, []adminview.Cell{{Text: f.Name, Mono: true}, {Text: page.SizeOf(f.Size)}, {Text: f.Mode, Mono: true}})
 		}
 		if c.More {
 			grid.Pages.Text = "The first " + strconv.Itoa(len(c.Files)) + " files"
 		}
-		parts = append(parts, officeview.Grid(grid))
+		parts = append(parts, adminview.Table(grid))
 	case c.Odd == "":
-		parts = append(parts, officeview.Text("It is empty."))
+		parts = append(parts, adminview.Text("It is empty."))
 	}
-	return officeview.Card("content-title", "Content", parts...)
+	return adminview.Card("content-title", "Content", parts...)
 }
 
 // usesCard says which clusters use which version of a file.
 func usesCard(versions []loom.Resource, uses map[int][]catalog.ResourceCluster) templ.Component {
-	grid := officeview.GridModel{ID: "uses", Caption: "Clusters by version", ShowCaption: true, Columns: []ui.Column{{Label: "Version"}, {Label: "Nodes", Numeric: true}, {Label: "Clusters"}},
+	grid := adminview.TableModel{ID: "uses", Caption: "Clusters by version", ShowCaption: true, Columns: []ui.Column{{Label: "Version"}, {Label: "Nodes", Numeric: true}, {Label: "Clusters"}},
 		Empty: ui.EmptyModel{Icon: "cluster", Text: "No cluster is known to use it."}}
-	add := func(version int, name officeview.Cell) {
+	add := func(version int, name adminview.Cell) {
 		nodes := 0
 		for _, use := range uses[version] {
 			nodes += use.Nodes
 		}
 		if nodes > 0 {
-			grid.Rows = append(grid.Rows, []officeview.Cell{name, {Text: strconv.Itoa(nodes)}, {Part: adminview.ResourceClusters(useLinks(uses[version]))}})
+			grid.Rows = append(grid.Rows, []adminview.Cell{name, {Text: strconv.Itoa(nodes)}, {Part: adminview.ResourceClusters(useLinks(uses[version]))}})
 		}
 	}
 	for _, v := range versions {
-		add(v.Version, officeview.Cell{Text: strconv.Itoa(v.Version), Href: page.ResourceURL(v)})
+		add(v.Version, adminview.Cell{Text: strconv.Itoa(v.Version), Href: page.ResourceURL(v)})
 	}
-	add(0, officeview.Cell{Text: "a deleted version"})
-	return officeview.Grid(grid)
+	add(0, adminview.Cell{Text: "a deleted version"})
+	return adminview.Table(grid)
 }
 
 // maxUses is how many clusters of a version are named before the rest is counted.
@@ -399,17 +398,17 @@ func useLinks(uses []catalog.ResourceCluster) (links []adminview.Use) {
 }
 
 func (s *Server) versionGrid(versions []loom.Resource, shown int) templ.Component {
-	grid := officeview.GridModel{ID: "versions", Caption: "Versions", ShowCaption: true, Now: s.Now(),
+	grid := adminview.TableModel{ID: "versions", Caption: "Versions", ShowCaption: true, Now: s.Now(),
 		Columns: []ui.Column{{Label: "Version"}, {Label: "State"}, {Label: "Size", Numeric: true, Low: true}, {Label: "SHA-256", Low: true}, {Label: "Uploaded", Low: true}, {Label: "By", Low: true}, {Label: "Actions", LabelHidden: true}}}
 	for _, v := range versions {
 		state := ui.ResourceState(v.Status())
-		first := officeview.Cell{Text: strconv.Itoa(v.Version), Href: page.ResourceURL(v)}
+		first := adminview.Cell{Text: strconv.Itoa(v.Version), Href: page.ResourceURL(v)}
 		if v.Version == shown {
-			first = officeview.Cell{Text: strconv.Itoa(v.Version), Sub: "this one"}
+			first = adminview.Cell{Text: strconv.Itoa(v.Version), Sub: "this one"}
 		}
-		grid.Rows = append(grid.Rows, []officeview.Cell{first, {State: &state}, {Text: page.SizeOf(v.Size)}, {Text: v.SHA256[:min(12, len(v.SHA256))], Mono: true}, {Time: v.Created}, {Text: string(v.Author)}, {Part: adminview.ResourceActions(versionRow(v))}})
+		grid.Rows = append(grid.Rows, []adminview.Cell{first, {State: &state}, {Text: page.SizeOf(v.Size)}, {Text: v.SHA256[:min(12, len(v.SHA256))], Mono: true}, {Time: v.Created}, {Text: string(v.Author)}, {Part: adminview.ResourceActions(versionRow(v))}})
 	}
-	return officeview.Grid(grid)
+	return adminview.Table(grid)
 }
 
 // versionRow is what can be done with a version on its page.
@@ -425,9 +424,9 @@ func resourceDiff(before int, old, fresh string) templ.Component {
 	budget := page.LineBudget(page.MaxDiffCells)
 	lines, _ := budget.DiffLines(strings.Split(old, "\n"), strings.Split(fresh, "\n"), math.MaxInt)
 	if len(lines) == 0 {
-		return officeview.Card("diff-title", "Against version "+strconv.Itoa(before), officeview.Text("The text is the same."))
+		return adminview.Card("diff-title", "Against version "+strconv.Itoa(before), adminview.Text("The text is the same."))
 	}
-	return officeview.Card("diff-title", "Against version "+strconv.Itoa(before), ui.Code(ui.CodeModel{ID: "diff", Label: "Changed lines: + put in, − taken out", Text: strings.Join(lines, "\n")}))
+	return adminview.Card("diff-title", "Against version "+strconv.Itoa(before), ui.Code(ui.CodeModel{ID: "diff", Label: "Changed lines: + put in, − taken out", Text: strings.Join(lines, "\n")}))
 }
 
 // adminResourceSyncAsk shows what a sync would do, and who has fetched what.
@@ -440,10 +439,10 @@ func (s *Server) adminResourceSyncAsk(w http.ResponseWriter, r *http.Request, ac
 	if err != nil {
 		return err
 	}
-	m := officeview.SheetModel{Title: "Sync of plugin resources", Intro: "A sync puts all staged versions in use and takes all recalled ones out of use, at once. Tasks that run keep the files they began with."}
+	m := adminview.PageModel{Title: "Sync of plugin resources", Intro: "A sync puts all staged versions in use and takes all recalled ones out of use, at once. Tasks that run keep the files they began with."}
 	m.Parts = []templ.Component{syncGrid(resources)}
 	if staged, recalled := waiting(resources); staged+recalled > 0 {
-		m.Parts = append(m.Parts, officeview.Act(adminview.ResourceSync(), ui.ButtonModel{Label: "Sync now", Busy: "Syncing…", Icon: "rotate", Kind: ui.Primary, Submit: true}))
+		m.Parts = append(m.Parts, adminview.Act(adminview.ResourceSync(), ui.ButtonModel{Label: "Sync now", Busy: "Syncing…", Icon: "rotate", Kind: ui.Primary, Submit: true}))
 	}
 	m.Parts = append(m.Parts, s.fetchGrid(set, fetches))
 	return s.LiveSheet(w, r, actor, route.TopicTenant(), page.AdminFrame("Sync", route.AdminResources(), resourceCrumbs("Sync")...), m)
@@ -470,11 +469,11 @@ func syncGrid(resources []loom.Resource) templ.Component {
 			c.then = &resources[i]
 		}
 	}
-	grid := officeview.GridModel{ID: "outcome", Caption: "What a sync changes now", ShowCaption: true, Columns: []ui.Column{{Label: "Resource"}, {Label: "Change"}, {Label: "Version"}},
+	grid := adminview.TableModel{ID: "outcome", Caption: "What a sync changes now", ShowCaption: true, Columns: []ui.Column{{Label: "Resource"}, {Label: "Change"}, {Label: "Version"}},
 		Empty: ui.EmptyModel{Icon: "check-circle", Text: "Nothing waits for a sync.", More: "Plugin resources", MoreHref: route.AdminResources()}}
 	for _, ref := range order {
 		c := byRef[ref]
-		row := []officeview.Cell{{Text: ref.Name, Mono: true, Sub: ref.Plugin + " · " + ref.Type}, {}, {}}
+		row := []adminview.Cell{{Text: ref.Name, Mono: true, Sub: ref.Plugin + " · " + ref.Type}, {}, {}}
 		switch {
 		case c.now == c.then:
 			continue
@@ -490,11 +489,11 @@ func syncGrid(resources []loom.Resource) templ.Component {
 		}
 		grid.Rows = append(grid.Rows, row)
 	}
-	return officeview.Grid(grid)
+	return adminview.Table(grid)
 }
 
 func (s *Server) fetchGrid(set int, fetches []catalog.ResourceFetch) templ.Component {
-	grid := officeview.GridModel{ID: "fetches", Caption: "Who has fetched set " + strconv.Itoa(set), ShowCaption: true, Now: s.Now(),
+	grid := adminview.TableModel{ID: "fetches", Caption: "Who has fetched set " + strconv.Itoa(set), ShowCaption: true, Now: s.Now(),
 		Columns: []ui.Column{{Label: "Host of provisioners"}, {Label: "State"}, {Label: "Has set", Numeric: true}, {Label: "Fetched"}},
 		Empty:   ui.EmptyModel{Icon: "server", Text: "No provisioner has fetched anything yet; each does with its next task."}}
 	for _, f := range fetches {
@@ -502,7 +501,7 @@ func (s *Server) fetchGrid(set int, fetches []catalog.ResourceFetch) templ.Compo
 		if f.Set < set {
 			state = ui.State{Word: "With its next task", Icon: "clock", Tone: ui.ToneIdle}
 		}
-		grid.Rows = append(grid.Rows, []officeview.Cell{{Text: f.Host, Mono: true}, {State: &state}, {Text: strconv.Itoa(f.Set)}, {Time: f.Time}})
+		grid.Rows = append(grid.Rows, []adminview.Cell{{Text: f.Host, Mono: true}, {State: &state}, {Text: strconv.Itoa(f.Set)}, {Time: f.Time}})
 	}
-	return officeview.Grid(grid)
+	return adminview.Table(grid)
 }

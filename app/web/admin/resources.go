@@ -15,7 +15,6 @@ import (
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/adminview"
-	"loom/views/officeview"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -195,7 +194,7 @@ func resourceFilters(f resourceFilter, kinds []resourceType) templ.Component {
 			add(&types, "type ", k.Type)
 		}
 	}
-	m := officeview.FiltersModel{Action: route.AdminResources(), Target: "resources-list", Fields: []ui.FieldModel{
+	m := adminview.FiltersModel{Action: route.AdminResources(), Target: "resources-list", Fields: []ui.FieldModel{
 		{Name: "q", Label: "Search resources", LabelHidden: true, Kind: ui.FieldSearch, Width: "full", Value: f.q, Placeholder: "Search name, plugin or type", Optional: true, MaxLength: 200},
 		{Name: adminview.FieldPlugin, ID: "filter-plugin", Label: "Plugin", LabelHidden: true, Kind: ui.FieldSelect, Width: "s", Optional: true, Options: page.Options(f.plugin, plugins...)},
 		{Name: adminview.FieldType, ID: "filter-type", Label: "Resource type", LabelHidden: true, Kind: ui.FieldSelect, Width: "s", Optional: true, Options: page.Options(f.kind, types...)},
@@ -205,7 +204,7 @@ func resourceFilters(f resourceFilter, kinds []resourceType) templ.Component {
 	if f.any() {
 		m.Clear = route.AdminResources()
 	}
-	return officeview.Filters(m)
+	return adminview.Filters(m)
 }
 
 // resourceGrid is a page of the resources, one for each name.
@@ -229,7 +228,7 @@ func (s *Server) resourceGrid(r *http.Request, actor loom.Actor, f resourceFilte
 	case "createTime":
 		uploaded.Sorted = ui.Ascending
 	}
-	m := officeview.GridModel{ID: "resources", Caption: "Plugin resources", Now: s.Now(),
+	m := adminview.TableModel{ID: "resources", Caption: "Plugin resources", Now: s.Now(),
 		Columns: []ui.Column{name, {Label: "State"}, {Label: "In use", Numeric: true, Low: true}, {Label: "Staged", Numeric: true, Low: true}, {Label: "Newest", Numeric: true, Low: true}, {Label: "Size", Numeric: true, Low: true}, uploaded, {Label: "By", Low: true}, {Label: "Actions", LabelHidden: true}},
 		Pages:   page.Turned("Pages of resources", route.AdminResources(), list.Next, list.Prev, append(f.pairs(), "sort", f.sort)...),
 		Empty:   ui.EmptyModel{Icon: "file", Text: "There are no plugin resources yet. Write or upload the first one below.", Action: ui.ButtonModel{Label: "Write or upload one", Icon: "plus", Href: "#upload"}},
@@ -239,7 +238,7 @@ func (s *Server) resourceGrid(r *http.Request, actor loom.Actor, f resourceFilte
 	}
 	for _, item := range list.Items {
 		state := ui.ResourceState(item.Status())
-		m.Rows = append(m.Rows, []officeview.Cell{
+		m.Rows = append(m.Rows, []adminview.Cell{
 			{Text: item.Name, Href: page.ResourceURL(item.Resource), Mono: true, Sub: item.Plugin + " · " + item.Type}, {State: &state},
 			s.versionCell(item, item.LiveVersion), s.versionCell(item, item.SlatedVersion), {Text: strconv.Itoa(item.Version), Sub: ofVersions(item.Versions)},
 			{Text: page.SizeOf(item.Size)}, {Time: item.Created}, {Text: string(item.Author)},
@@ -247,17 +246,17 @@ func (s *Server) resourceGrid(r *http.Request, actor loom.Actor, f resourceFilte
 		})
 	}
 	m.CSV, m.JSON = s.ExportsOf(r)
-	return officeview.Grid(m), nil
+	return adminview.Table(m), nil
 }
 
 // versionCell leads to a version; 0 is none.
-func (s *Server) versionCell(item loom.ResourceSummary, version int) officeview.Cell {
+func (s *Server) versionCell(item loom.ResourceSummary, version int) adminview.Cell {
 	if version == 0 {
-		return officeview.Cell{Text: "–"}
+		return adminview.Cell{Text: "–"}
 	}
 	of := item.Resource
 	of.Version = version
-	return officeview.Cell{Text: strconv.Itoa(version), Href: page.ResourceURL(of)}
+	return adminview.Cell{Text: strconv.Itoa(version), Href: page.ResourceURL(of)}
 }
 
 func ofVersions(n int) string {

@@ -11,7 +11,7 @@ import (
 	"loom/app/loom"
 	"loom/app/web/form"
 	"loom/app/web/page"
-	"loom/views/officeview"
+	"loom/views/adminview"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -46,12 +46,12 @@ func (s *Server) settingsPage(w http.ResponseWriter, r *http.Request, actor loom
 	if err != nil {
 		return err
 	}
-	m := officeview.SheetModel{
+	m := adminview.PageModel{
 		Title: "Settings", Intro: "What holds for all of the tenant. How long clusters of a template live is set in the template; here is what happens around the end.",
 		Calls: []ui.JSONCall{page.Call("read", http.MethodGet, "/v2/settings", ""), page.Call("change", http.MethodPatch, "/v2/settings", `{"requireLease":true}`)},
 		Parts: []templ.Component{
-			officeview.Form(officeview.FormModel{Action: route.AdminSettings(), Errors: shown.Errors, Button: "Save settings", Busy: "Saving…", Parts: shown.Parts()}),
-			officeview.Card("quota-title", "Quotas", officeview.Text("They are set by a superadmin."), ui.Definitions([]ui.Def{
+			adminview.Form(adminview.FormModel{Action: route.AdminSettings(), Errors: shown.Errors, Button: "Save settings", Busy: "Saving…", Parts: shown.Parts()}),
+			adminview.Card("quota-title", "Quotas", adminview.Text("They are set by a superadmin."), ui.Definitions([]ui.Def{
 				{Term: "Tenant", Text: tenant.Name, Mono: true}, {Term: "Description", Text: tenant.Description}, {Term: "Workers", Text: strconv.Itoa(tenant.Workers)},
 				{Term: "Clusters", Text: page.UsedOf(use.Clusters, use.MaxClusters)}, {Term: "Nodes", Text: page.UsedOf(use.Nodes, use.MaxNodes)},
 			})),

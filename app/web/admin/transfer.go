@@ -20,7 +20,6 @@ import (
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/adminview"
-	"loom/views/officeview"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -85,7 +84,7 @@ func (s *Server) transferPageWith(w http.ResponseWriter, r *http.Request, actor 
 			}
 		}
 	}
-	m := officeview.SheetModel{Title: "Import and export",
+	m := adminview.PageModel{Title: "Import and export",
 		Intro: "A bundle holds entries of the catalog as one JSON document, to be kept under version control or taken to another tenant. Plugin resources, the scripts and archives that services use, travel beside it in an archive of their own. Neither ever holds secrets.",
 		Parts: append([]templ.Component{exportCard(all, marked), importCard(paste, errs)}, archive...),
 		Calls: []ui.JSONCall{page.Call("export", http.MethodGet, "/v2/export", ""),
@@ -94,9 +93,9 @@ func (s *Server) transferPageWith(w http.ResponseWriter, r *http.Request, actor 
 }
 
 func exportCard(all catalog.Bundle, marked map[catalog.EntryName]bool) templ.Component {
-	m := officeview.ExportModel{Action: route.AdminTransferExport(), Mark: route.AdminTransfer(), Needs: fieldNeeds}
+	m := adminview.ExportModel{Action: route.AdminTransferExport(), Mark: route.AdminTransfer(), Needs: fieldNeeds}
 	for _, kind := range loom.TenantKinds {
-		group := officeview.ExportGroup{Choices: ui.ChoiceModel{ID: "export-" + string(kind), Name: fieldEntry, Legend: adminview.Plural(kind), Optional: true, Filter: "Filter " + strings.ToLower(adminview.Plural(kind))}}
+		group := adminview.ExportGroup{Choices: ui.ChoiceModel{ID: "export-" + string(kind), Name: fieldEntry, Legend: adminview.Plural(kind), Optional: true, Filter: "Filter " + strings.ToLower(adminview.Plural(kind))}}
 		for _, e := range all.Entries[kind] {
 			b := e.Meta()
 			on := marked[catalog.EntryName{Kind: kind, Name: b.Name}]
@@ -109,15 +108,15 @@ func exportCard(all catalog.Bundle, marked map[catalog.EntryName]bool) templ.Com
 			m.Groups = append(m.Groups, group)
 		}
 	}
-	return officeview.Card("export-title", "Export", officeview.Export(m))
+	return adminview.Card("export-title", "Export", adminview.Export(m))
 }
 
 func importCard(paste string, errs ui.FormErrors) templ.Component {
-	return officeview.Card("import-title", "Import", officeview.Upload(officeview.UploadModel{
+	return adminview.Card("import-title", "Import", adminview.Upload(adminview.UploadModel{
 		Action: route.AdminTransferPreview(), File: fieldFile, FileLabel: "File", Accept: ".json,.gz,.tgz,application/json,application/gzip", FileHelp: "A JSON bundle, or a packed catalog folder (.tar.gz); 8 MiB at most.", Optional: true,
 		Errors: errs, Button: "Preview import", Busy: "Reading…", Parts: []templ.Component{
 			page.Field(ui.FieldModel{Name: fieldPaste, Label: "Or paste it", Kind: ui.FieldTextarea, Rows: 6, Mono: true, Optional: true, Value: paste, Width: "full", Placeholder: `{"services": [{"name": "nginx"}]}`}, errs),
-			officeview.Text("Nothing is stored before you have seen what would change. Passwords of providers in a bundle are sealed at once and never shown."),
+			adminview.Text("Nothing is stored before you have seen what would change. Passwords of providers in a bundle are sealed at once and never shown."),
 		}}))
 }
 
@@ -247,7 +246,7 @@ func (s *Server) transferPreviewPage(w http.ResponseWriter, r *http.Request, act
 		return err
 	}
 	counts := map[catalog.TransferState]int{}
-	grid := officeview.GridModel{ID: "transfer", Caption: "What is in the bundle", ShowCaption: true,
+	grid := adminview.TableModel{ID: "transfer", Caption: "What is in the bundle", ShowCaption: true,
 		Columns: []ui.Column{{Label: "Entry"}, {Label: "State"}, {Label: "Changes"}, {Label: "Do"}, {Label: "New name", Low: false}},
 		Empty:   ui.EmptyModel{Icon: "file", Text: "The bundle holds no valid entry."}}
 	for _, e := range t.Entries {
@@ -255,17 +254,17 @@ func (s *Server) transferPreviewPage(w http.ResponseWriter, r *http.Request, act
 		grid.Rows = append(grid.Rows, transferRow(e, f, errs))
 	}
 	breaks, others := splitFindings(t.Findings)
-	m := officeview.SheetModel{Title: "Preview of the import",
+	m := adminview.PageModel{Title: "Preview of the import",
 		Intro: fmt.Sprintf("Breaks %d · Changed %d · New %d · Same %d · Invalid %d. Nothing is stored yet; what you choose is stored all at once or not at all.",
 			len(troubled(breaks)), counts[catalog.TransferChanged], counts[catalog.TransferNew], counts[catalog.TransferSame], len(t.Invalid))}
-	parts := []templ.Component{officeview.EnterSubmits("Import"), officeview.Hidden(fieldSeen, t.Seen)}
+	parts := []templ.Component{adminview.EnterSubmits("Import"), adminview.Hidden(fieldSeen, t.Seen)}
 	if len(breaks) > 0 {
 		parts = append(parts, transferFindings("breaks", "Breaks", breaks))
 	}
 	if counts[catalog.TransferChanged] > 0 {
 		parts = append(parts, transferAll(f, errs))
 	}
-	parts = append(parts, officeview.Grid(grid))
+	parts = append(parts, adminview.Table(grid))
 	if len(t.Invalid) > 0 {
 		parts = append(parts, invalidEntries(t.Invalid), page.Field(ui.FieldModel{Name: fieldLeave, Label: "Leave the invalid entries out", Kind: ui.FieldCheckbox, Checked: f.Get(fieldLeave) == "true",
 			Help: "Without this nothing is imported as long as something is invalid."}, errs))
@@ -274,10 +273,10 @@ func (s *Server) transferPreviewPage(w http.ResponseWriter, r *http.Request, act
 		parts = append(parts, transferFindings("findings", "Would not work yet", others))
 	}
 	if counts[catalog.TransferChanged] > 0 {
-		parts = append(parts, page.Field(ui.FieldModel{Name: officeview.FieldConfirm, Label: "Type " + actor.TenantName + " to overwrite", Value: f.Get(officeview.FieldConfirm), Optional: true, Mono: true, Autocomplete: "off",
+		parts = append(parts, page.Field(ui.FieldModel{Name: adminview.FieldConfirm, Label: "Type " + actor.TenantName + " to overwrite", Value: f.Get(adminview.FieldConfirm), Optional: true, Mono: true, Autocomplete: "off",
 			Help: "Entries that are overwritten get a new version; clusters keep their own copies. The versions before can be restored."}, errs))
 	}
-	m.Parts = []templ.Component{officeview.Form(officeview.FormModel{ID: "import", Action: route.AdminTransferImport(), Errors: errs, Parts: parts, Button: "Import", Busy: "Importing…", Cancel: route.AdminTransfer()})}
+	m.Parts = []templ.Component{adminview.Form(adminview.FormModel{ID: "import", Action: route.AdminTransferImport(), Errors: errs, Parts: parts, Button: "Import", Busy: "Importing…", Cancel: route.AdminTransfer()})}
 	page := page.AdminFrame("Preview of the import", route.AdminTransfer(), ui.Crumb{Label: "Admin", Href: route.Admin()}, ui.Crumb{Label: "Import and export", Href: route.AdminTransfer()}, ui.Crumb{Label: "Preview"})
 	return s.Sheet(w, r, actor, status, page, m)
 }
@@ -294,7 +293,7 @@ func transferAll(f url.Values, errs ui.FormErrors) templ.Component {
 	button := func(label, do string) ui.ButtonModel {
 		return ui.ButtonModel{Label: label, Small: true, Submit: true, Name: fieldDoAll, Value: do, Attrs: templ.Attributes{"formnovalidate": true}}
 	}
-	return officeview.Choose(officeview.ChooseModel{Label: "Entries that are there and differ", Buttons: []ui.ButtonModel{button("Keep all", doKeep), button("Overwrite all", doOverwrite)},
+	return adminview.Choose(adminview.ChooseModel{Label: "Entries that are there and differ", Buttons: []ui.ButtonModel{button("Keep all", doKeep), button("Overwrite all", doOverwrite)},
 		Field: ui.FieldModel{Name: fieldNames, ID: ui.FieldID("", fieldNames), Label: "Prefix", Optional: true, Width: "s", Mono: true, MaxLength: 100, Autocomplete: "off", Value: f.Get(fieldNames), Error: errs.For(fieldNames)},
 		Last:  button("Prefix names", doPrefix)})
 }
@@ -327,10 +326,10 @@ func (s *Server) chooseAll(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	return s.transferPreviewPage(w, r, actor, http.StatusOK, f, ui.FormErrors{})
 }
 
-func transferRow(e catalog.TransferEntry, f url.Values, errs ui.FormErrors) []officeview.Cell {
+func transferRow(e catalog.TransferEntry, f url.Values, errs ui.FormErrors) []adminview.Cell {
 	state := transferStates[e.State]
 	id := string(e.Kind) + "/" + e.Name
-	row := []officeview.Cell{{Text: e.Name, Mono: true, Sub: e.Kind.Word()}, {State: &state}, {}, {}, {}}
+	row := []adminview.Cell{{Text: e.Name, Mono: true, Sub: e.Kind.Word()}, {State: &state}, {}, {}, {}}
 	if e.Version > 0 {
 		row[0].Href = route.AdminEntry(e.Kind, e.Name)
 		row[0].Sub += " · version " + strconv.Itoa(e.Version) + " is there"
@@ -343,7 +342,7 @@ func transferRow(e catalog.TransferEntry, f url.Values, errs ui.FormErrors) []of
 		return row
 	}
 	if len(e.Changes) > 0 {
-		row[2].Part = officeview.Details(officeview.DetailsModel{Summary: ui.Count(len(e.Changes), "value differs", "values differ"), Changes: page.ChangesOf(e.Changes)})
+		row[2].Part = adminview.Details(adminview.DetailsModel{Summary: ui.Count(len(e.Changes), "value differs", "values differ"), Changes: page.ChangesOf(e.Changes)})
 	} else if e.State == catalog.TransferChanged {
 		row[2].Text = "sealed values"
 	}
@@ -375,13 +374,13 @@ func namesOf(names []catalog.EntryName) string {
 }
 
 func invalidEntries(invalid []catalog.InvalidEntry) templ.Component {
-	grid := officeview.GridModel{ID: "invalid", Caption: "Invalid entries", ShowCaption: true, Columns: []ui.Column{{Label: "Entry"}, {Label: "Field"}, {Label: "What is wrong"}}}
+	grid := adminview.TableModel{ID: "invalid", Caption: "Invalid entries", ShowCaption: true, Columns: []ui.Column{{Label: "Entry"}, {Label: "Field"}, {Label: "What is wrong"}}}
 	for _, e := range invalid {
 		for _, f := range e.Fields {
-			grid.Rows = append(grid.Rows, []officeview.Cell{{Text: e.Name, Mono: true, Sub: e.Kind.Word()}, {Text: f.Field, Mono: true}, {Text: f.Message}})
+			grid.Rows = append(grid.Rows, []adminview.Cell{{Text: e.Name, Mono: true, Sub: e.Kind.Word()}, {Text: f.Field, Mono: true}, {Text: f.Message}})
 		}
 	}
-	return officeview.Grid(grid)
+	return adminview.Table(grid)
 }
 
 // splitFindings parts what breaks entries that are there from what is wrong with new ones.
@@ -410,7 +409,7 @@ func troubled(found []catalog.TransferFinding) []catalog.EntryName {
 // transferFindings are what would not work after the import: each trouble once, with the
 // entries that have it and when it comes.
 func transferFindings(id, caption string, findings []catalog.TransferFinding) templ.Component {
-	grid := officeview.GridModel{ID: id, Caption: caption, ShowCaption: true, Columns: []ui.Column{{Label: "Entries"}, {Label: "What"}, {Label: "When"}}}
+	grid := adminview.TableModel{ID: id, Caption: caption, ShowCaption: true, Columns: []ui.Column{{Label: "Entries"}, {Label: "What"}, {Label: "When"}}}
 	type trouble struct{ message, when string }
 	groups := map[trouble][]catalog.TransferFinding{}
 	var order []trouble
@@ -422,31 +421,31 @@ func transferFindings(id, caption string, findings []catalog.TransferFinding) te
 		groups[t] = append(groups[t], f)
 	}
 	for _, t := range order[:min(len(order), maxFindings)] {
-		cell := officeview.Cell{Part: transferEntries(troubled(groups[t]), groups[t][0].Known)}
+		cell := adminview.Cell{Part: transferEntries(troubled(groups[t]), groups[t][0].Known)}
 		text := t.message
 		if group := groups[t]; len(group) == 1 {
 			text = page.Sentence(group[0].Finding)
 		}
-		grid.Rows = append(grid.Rows, []officeview.Cell{cell, {Text: text}, {Text: t.when}})
+		grid.Rows = append(grid.Rows, []adminview.Cell{cell, {Text: text}, {Text: t.when}})
 	}
 	if more := len(order) - maxFindings; more > 0 {
 		grid.Pages.Text = "and " + strconv.Itoa(more) + " more"
 	}
-	return officeview.Grid(grid)
+	return adminview.Table(grid)
 }
 
 // transferEntries links to entries that are there; others are only named.
 func transferEntries(names []catalog.EntryName, there bool) templ.Component {
-	m := officeview.EntriesModel{}
+	m := adminview.EntriesModel{}
 	for _, n := range names[:min(len(names), maxInLine)] {
-		e := officeview.EntryLink{Name: n.Name, Word: n.Kind.Word()}
+		e := adminview.EntryLink{Name: n.Name, Word: n.Kind.Word()}
 		if there {
 			e.Href = route.AdminEntry(n.Kind, n.Name)
 		}
 		m.Entries = append(m.Entries, e)
 	}
 	m.More = max(len(names)-maxInLine, 0)
-	return officeview.Entries(m)
+	return adminview.Entries(m)
 }
 
 // whenOf says what must be chosen for a finding to come.
@@ -494,8 +493,8 @@ func (s *Server) adminTransferImport(w http.ResponseWriter, r *http.Request, act
 		}
 	}
 	title := "Nothing was imported."
-	if typed := f.Get(officeview.FieldConfirm); overwrites > 0 && typed != actor.TenantName {
-		errs := ui.NewFormErrors(title, []loom.FieldError{{Field: officeview.FieldConfirm, Message: ui.Count(overwrites, "entry would be", "entries would be") + " overwritten; type “" + actor.TenantName + "” to do that, or keep or rename."}})
+	if typed := f.Get(adminview.FieldConfirm); overwrites > 0 && typed != actor.TenantName {
+		errs := ui.NewFormErrors(title, []loom.FieldError{{Field: adminview.FieldConfirm, Message: ui.Count(overwrites, "entry would be", "entries would be") + " overwritten; type “" + actor.TenantName + "” to do that, or keep or rename."}})
 		return s.transferPreviewPage(w, r, actor, http.StatusUnprocessableEntity, f, errs)
 	}
 	if _, err := s.Catalog.ImportKept(r.Context(), actor, in, s.Now()); err != nil {
@@ -519,8 +518,8 @@ func (s *Server) adminTransferReport(w http.ResponseWriter, r *http.Request, act
 	if err != nil {
 		return err
 	}
-	m := officeview.SheetModel{Title: "Import", Actions: []ui.ButtonModel{{Label: "Import more", Href: route.AdminTransfer()}}}
-	grid := officeview.GridModel{ID: "report", Caption: "What was imported", ShowCaption: true, Columns: []ui.Column{{Label: "Entry"}, {Label: "State"}},
+	m := adminview.PageModel{Title: "Import", Actions: []ui.ButtonModel{{Label: "Import more", Href: route.AdminTransfer()}}}
+	grid := adminview.TableModel{ID: "report", Caption: "What was imported", ShowCaption: true, Columns: []ui.Column{{Label: "Entry"}, {Label: "State"}},
 		Empty: ui.EmptyModel{Icon: "file", Text: "You have imported nothing yet.", Action: ui.ButtonModel{Label: "Import a bundle", Href: route.AdminTransfer()}}}
 	if len(list.Items) > 0 {
 		entry := list.Items[0]
@@ -534,15 +533,15 @@ func (s *Server) adminTransferReport(w http.ResponseWriter, r *http.Request, act
 			for _, n := range names {
 				of, _ := n.(map[string]any)
 				kind, name := loom.EntityKind(textOf(of["kind"])), textOf(of["name"])
-				cell := officeview.Cell{Text: name, Mono: true, Sub: kind.Word()}
+				cell := adminview.Cell{Text: name, Mono: true, Sub: kind.Word()}
 				if part.word != "removed" {
 					cell.Href = route.AdminEntry(kind, name)
 				}
-				grid.Rows = append(grid.Rows, []officeview.Cell{cell, {State: &part.state}})
+				grid.Rows = append(grid.Rows, []adminview.Cell{cell, {State: &part.state}})
 			}
 		}
 	}
-	m.Parts = []templ.Component{officeview.Grid(grid)}
+	m.Parts = []templ.Component{adminview.Table(grid)}
 	page := page.AdminFrame("Import", route.AdminTransfer(), ui.Crumb{Label: "Admin", Href: route.Admin()}, ui.Crumb{Label: "Import and export", Href: route.AdminTransfer()}, ui.Crumb{Label: "Report"})
 	return s.Sheet(w, r, actor, http.StatusOK, page, m)
 }

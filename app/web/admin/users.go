@@ -14,8 +14,8 @@ import (
 	"loom/app/web/form"
 	"loom/app/web/page"
 	"loom/views/accountview"
+	"loom/views/adminview"
 	"loom/views/layout"
-	"loom/views/officeview"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -57,7 +57,7 @@ func (s *Server) userPage(w http.ResponseWriter, r *http.Request, actor loom.Act
 		given = &e
 	}
 	shown := given.Shown()
-	m := officeview.SheetModel{
+	m := adminview.PageModel{
 		Title: string(u.ID), Actions: userActions(actor, u),
 		Calls: []ui.JSONCall{page.Call("read", http.MethodGet, "/v2/users/"+string(u.ID), ""), page.Call("change", http.MethodPatch, "/v2/users/"+string(u.ID), `{"displayName":"Eve"}`)},
 	}
@@ -67,8 +67,8 @@ func (s *Server) userPage(w http.ResponseWriter, r *http.Request, actor loom.Act
 	if top != nil {
 		m.Parts = append(m.Parts, top)
 	}
-	m.Parts = append(m.Parts, s.userFacts(u), officeview.Card("edit-title", "Change",
-		officeview.Form(officeview.FormModel{Action: route.AdminUser(u.ID), Errors: shown.Errors, Button: "Save", Busy: "Saving…", Parts: shown.Parts()})),
+	m.Parts = append(m.Parts, s.userFacts(u), adminview.Card("edit-title", "Change",
+		adminview.Form(adminview.FormModel{Action: route.AdminUser(u.ID), Errors: shown.Errors, Button: "Save", Busy: "Saving…", Parts: shown.Parts()})),
 
 		s.userTokens(u.ID, tokens), s.userSessions(u.ID, sessions))
 	return s.Sheet(w, r, actor, status, userFrame(u.ID, ""), m)
@@ -76,9 +76,9 @@ func (s *Server) userPage(w http.ResponseWriter, r *http.Request, actor loom.Act
 
 func (s *Server) userFacts(u loom.UserSummary) templ.Component {
 	facts := []ui.Def{
-		{Term: "Role", Text: string(u.Role)}, {Term: "Clusters", Value: officeview.Link(strconv.Itoa(u.Clusters), route.Query(route.Clusters(), "owner", string(u.ID)))},
+		{Term: "Role", Text: string(u.Role)}, {Term: "Clusters", Value: adminview.Link(strconv.Itoa(u.Clusters), route.Query(route.Clusters(), "owner", string(u.ID)))},
 		{Term: "SSH keys", Text: strconv.Itoa(len(u.SSHKeys))}, {Term: "Last seen", Value: ui.Time(u.LastSeen, s.Now())}, {Term: "Created", Value: ui.Time(u.Created, s.Now())},
-		{Term: "What was done", Value: officeview.Link("Audit", route.Query(route.AdminAudit(), "actor", string(u.ID)))},
+		{Term: "What was done", Value: adminview.Link("Audit", route.Query(route.AdminAudit(), "actor", string(u.ID)))},
 	}
 	if u.PasswordChange == loom.PasswordRequired {
 		facts = append(facts, ui.Def{Term: "Password", Text: "To be changed at the next sign-in"})
@@ -140,31 +140,31 @@ func editUser(actor loom.Actor, u loom.User) form.Edit {
 }
 
 func (s *Server) userTokens(id loom.UserID, tokens []loom.Token) templ.Component {
-	m := officeview.GridModel{ID: "tokens", Caption: "API tokens", ShowCaption: true, Now: s.Now(), Empty: ui.EmptyModel{Icon: "key", Text: "The user has no API tokens."},
+	m := adminview.TableModel{ID: "tokens", Caption: "API tokens", ShowCaption: true, Now: s.Now(), Empty: ui.EmptyModel{Icon: "key", Text: "The user has no API tokens."},
 		Columns: []ui.Column{{Label: "Name"}, {Label: "Starts with", Low: true}, {Label: "Scopes"}, {Label: "Last used", Low: true}, {Label: "Expires"}, {Label: "Actions", LabelHidden: true}}}
 	for _, t := range tokens {
-		used := officeview.Cell{Time: t.LastUsed, ShowTime: true}
+		used := adminview.Cell{Time: t.LastUsed, ShowTime: true}
 		if t.LastAddress != "" {
 			used.Sub = "from " + t.LastAddress
 		}
-		m.Rows = append(m.Rows, []officeview.Cell{
+		m.Rows = append(m.Rows, []adminview.Cell{
 			{Text: t.Name}, {Text: t.Prefix + "…", Mono: true}, {Text: page.ScopeWords(t.Scopes)}, used, {Time: t.Expires, ShowTime: true},
 			{Buttons: []ui.ButtonModel{page.Opening("Revoke", "Revoke token "+t.Name, route.AdminUserToken(id, t.ID), ui.Danger)}},
 		})
 	}
-	return officeview.Grid(m)
+	return adminview.Table(m)
 }
 
 func (s *Server) userSessions(id loom.UserID, sessions []loom.Session) templ.Component {
-	m := officeview.GridModel{ID: "sessions", Caption: "Sessions", ShowCaption: true, Now: s.Now(), Empty: ui.EmptyModel{Icon: "monitor", Text: "The user is signed in nowhere."},
+	m := adminview.TableModel{ID: "sessions", Caption: "Sessions", ShowCaption: true, Now: s.Now(), Empty: ui.EmptyModel{Icon: "monitor", Text: "The user is signed in nowhere."},
 		Columns: []ui.Column{{Label: "Browser"}, {Label: "Address"}, {Label: "Last used"}, {Label: "Signed in", Low: true}, {Label: "Actions", LabelHidden: true}}}
 	for _, one := range sessions {
-		m.Rows = append(m.Rows, []officeview.Cell{
+		m.Rows = append(m.Rows, []adminview.Cell{
 			{Text: page.BrowserName(one.Agent)}, {Text: one.Address, Mono: true}, {Time: one.LastUsed, ShowTime: true}, {Time: one.Created},
 			{Buttons: []ui.ButtonModel{page.Opening("Sign out", "Sign out "+page.BrowserName(one.Agent)+" at "+one.Address, route.AdminUserSession(id, one.ID), ui.Danger)}},
 		})
 	}
-	return officeview.Grid(m)
+	return adminview.Table(m)
 }
 
 func (s *Server) adminUserSave(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
@@ -230,7 +230,7 @@ func (s *Server) adminUserAsk(w http.ResponseWriter, r *http.Request, actor loom
 	if err != nil {
 		return err
 	}
-	m := officeview.ConfirmModel{Action: r.URL.Path, Lines: v.lines(u), Button: v.button + " " + string(u.ID), Busy: v.busy, Cancel: route.AdminUser(u.ID), Harmless: v.harmless}
+	m := adminview.ConfirmModel{Action: r.URL.Path, Lines: v.lines(u), Button: v.button + " " + string(u.ID), Busy: v.busy, Cancel: route.AdminUser(u.ID), Harmless: v.harmless}
 	if r.PathValue("verb") == "password" {
 		m.Fields = []ui.FieldModel{{Name: accountview.FieldEndTokens, Label: "Revoke the API tokens too", Kind: ui.FieldCheckbox,
 			Help: ui.Count(u.Tokens, "valid token", "valid tokens") + " now; programs need new ones then."}}
@@ -239,7 +239,7 @@ func (s *Server) adminUserAsk(w http.ResponseWriter, r *http.Request, actor loom
 		m.WhyNot = string(u.ID) + " owns " + ui.Count(u.Clusters, "cluster that is", "clusters that are") + " not terminated; delete them or give them to another owner first."
 		m.Instead, m.InsteadHref = "See the clusters", route.Query(route.Clusters(), "owner", string(u.ID))
 	}
-	return s.Confirm(w, r, actor, userFrame(u.ID, v.verb), officeview.Confirm(m))
+	return s.Confirm(w, r, actor, userFrame(u.ID, v.verb), adminview.Confirm(m))
 }
 
 // adminUserAct does what was confirmed. A new password is in the answer: it is not
@@ -293,9 +293,9 @@ func (s *Server) adminUserTokenAsk(w http.ResponseWriter, r *http.Request, actor
 	if err != nil {
 		return err
 	}
-	m := officeview.ConfirmModel{Action: r.URL.Path, Button: "Revoke token " + t.Name, Busy: "Revoking…", Cancel: route.AdminUser(pathUser(r)),
+	m := adminview.ConfirmModel{Action: r.URL.Path, Button: "Revoke token " + t.Name, Busy: "Revoking…", Cancel: route.AdminUser(pathUser(r)),
 		Lines: []string{"Programs that use the token " + t.Name + " (" + t.Prefix + "…) are refused from the next request on. This cannot be undone."}}
-	return s.Confirm(w, r, actor, userFrame(pathUser(r), "Revoke a token of"), officeview.Confirm(m))
+	return s.Confirm(w, r, actor, userFrame(pathUser(r), "Revoke a token of"), adminview.Confirm(m))
 }
 
 func (s *Server) adminUserTokenRevoke(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
@@ -316,9 +316,9 @@ func (s *Server) adminUserSessionAsk(w http.ResponseWriter, r *http.Request, act
 	}
 	for _, one := range sessions {
 		if one.ID == r.PathValue("session") {
-			m := officeview.ConfirmModel{Action: r.URL.Path, Button: "Sign out " + string(pathUser(r)), Busy: "Signing out…", Cancel: route.AdminUser(pathUser(r)),
+			m := adminview.ConfirmModel{Action: r.URL.Path, Button: "Sign out " + string(pathUser(r)), Busy: "Signing out…", Cancel: route.AdminUser(pathUser(r)),
 				Lines: []string{strings.TrimSpace("The session of " + page.BrowserName(one.Agent) + " at " + one.Address + " ends at once; the user may sign in again.")}}
-			return s.Confirm(w, r, actor, userFrame(pathUser(r), "End a session of"), officeview.Confirm(m))
+			return s.Confirm(w, r, actor, userFrame(pathUser(r), "End a session of"), adminview.Confirm(m))
 		}
 	}
 	return loom.NewError(loom.NotFound, "There is no such session; it may have ended.")
@@ -357,7 +357,7 @@ func (s *Server) usersPage(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	if err != nil {
 		return err
 	}
-	m := officeview.SheetModel{
+	m := adminview.PageModel{
 		Title: "Users", Intro: "Who may sign in to this tenant. Administrators do everything in it; users see and change what is theirs.",
 		Actions: []ui.ButtonModel{{Label: "New user", Icon: "plus", Kind: ui.Primary, Href: "#new-user"}},
 		Calls:   []ui.JSONCall{page.Call("list", http.MethodGet, "/v2/users", ""), page.Call("create", http.MethodPost, "/v2/users", `{"id":"eve","role":"user"}`)},
@@ -367,13 +367,13 @@ func (s *Server) usersPage(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	}
 	filtered := list.Q != "" || role != "" || state != ""
 	m.Parts = append(m.Parts, userFilters(list.Q, role, state, filtered), s.userGrid(r, users, filtered, "q", list.Q, "role", role, "state", state),
-		officeview.Card("new-user", "New user", officeview.Form(officeview.FormModel{Action: route.AdminUsers(), Errors: shown.Errors, Button: "Create user", Busy: "Creating…",
-			Parts: append([]templ.Component{officeview.Text("A password is generated and shown once; the user has to choose another one at the first sign-in.")}, shown.Parts()...)})))
+		adminview.Card("new-user", "New user", adminview.Form(adminview.FormModel{Action: route.AdminUsers(), Errors: shown.Errors, Button: "Create user", Busy: "Creating…",
+			Parts: append([]templ.Component{adminview.Text("A password is generated and shown once; the user has to choose another one at the first sign-in.")}, shown.Parts()...)})))
 	return s.Sheet(w, r, actor, status, page.AdminFrame("Users", route.AdminUsers()), m)
 }
 
 func userFilters(q, role, state string, filtered bool) templ.Component {
-	m := officeview.FiltersModel{Action: route.AdminUsers(), Target: "users-list", Fields: []ui.FieldModel{
+	m := adminview.FiltersModel{Action: route.AdminUsers(), Target: "users-list", Fields: []ui.FieldModel{
 		{Name: "q", Label: "Search users", LabelHidden: true, Kind: ui.FieldSearch, Width: "full", Value: q, Placeholder: "Search id, name or e-mail", Optional: true, MaxLength: 200},
 		{Name: "role", ID: "filter-role", Label: "Role", LabelHidden: true, Kind: ui.FieldSelect, Width: "s", Optional: true, Options: page.Options(role, "", "All roles", "user", "Users", "admin", "Administrators")},
 		{Name: "state", Label: "State", LabelHidden: true, Kind: ui.FieldSelect, Width: "s", Optional: true, Options: page.Options(state, "", "All states", "active", "Active", "disabled", "Disabled")},
@@ -381,11 +381,11 @@ func userFilters(q, role, state string, filtered bool) templ.Component {
 	if filtered {
 		m.Clear = route.AdminUsers()
 	}
-	return officeview.Filters(m)
+	return adminview.Filters(m)
 }
 
 func (s *Server) userGrid(r *http.Request, users account.UserList, filtered bool, filters ...string) templ.Component {
-	m := officeview.GridModel{ID: "users", Caption: "Users of the tenant", Now: s.Now(), Columns: []ui.Column{
+	m := adminview.TableModel{ID: "users", Caption: "Users of the tenant", Now: s.Now(), Columns: []ui.Column{
 		{Label: "User"}, {Label: "Name", Low: true}, {Label: "Role"}, {Label: "Clusters", Numeric: true}, {Label: "Tokens", Numeric: true, Low: true}, {Label: "Last seen"}, {Label: "Created", Low: true}},
 		Pages: page.Turned("Pages of users", route.AdminUsers(), users.Next, users.Prev, filters...),
 		Empty: ui.EmptyModel{Icon: "user", Text: "There are no users yet."},
@@ -394,17 +394,17 @@ func (s *Server) userGrid(r *http.Request, users account.UserList, filtered bool
 		m.Empty = ui.EmptyModel{Icon: "search", Text: "No user matches these filters.", Action: ui.ButtonModel{Label: "Clear filters", Href: route.AdminUsers()}}
 	}
 	for _, u := range users.Items {
-		id := officeview.Cell{Text: string(u.ID), Href: route.AdminUser(u.ID), Mono: true}
+		id := adminview.Cell{Text: string(u.ID), Href: route.AdminUser(u.ID), Mono: true}
 		if u.Disabled {
 			id.State = &disabledState
 		}
-		m.Rows = append(m.Rows, []officeview.Cell{
+		m.Rows = append(m.Rows, []adminview.Cell{
 			id, {Text: u.DisplayName, Sub: u.Email}, {Text: string(u.Role)}, {Text: strconv.Itoa(u.Clusters)}, {Text: strconv.Itoa(u.Tokens)},
 			{Time: u.LastSeen, ShowTime: true}, {Time: u.Created},
 		})
 	}
 	m.CSV, m.JSON = s.ExportsOf(r)
-	return officeview.Grid(m)
+	return adminview.Table(m)
 }
 
 // adminUserCreate makes a user and answers with the password in the page: it is

@@ -17,7 +17,6 @@ import (
 	"loom/app/processes"
 	"loom/app/web/page"
 	"loom/views/adminview"
-	"loom/views/officeview"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -204,7 +203,7 @@ func (s *Server) connectionPart(w http.ResponseWriter, r *http.Request, actor lo
 	}
 	m.Bare = true
 	frame := page.AdminFrame("Connection test", route.AdminKind(loom.KindProvider), ui.Crumb{Label: adminview.Plural(loom.KindProvider), Href: route.AdminKind(loom.KindProvider)})
-	sheet := officeview.SheetModel{Title: "Connection test", Intro: "This is the test of what you typed. The form is still open in its own tab.", Parts: []templ.Component{adminview.Connection(m)}}
+	sheet := adminview.PageModel{Title: "Connection test", Intro: "This is the test of what you typed. The form is still open in its own tab.", Parts: []templ.Component{adminview.Connection(m)}}
 	if run != nil && run.Ended {
 		sheet.Parts = append(sheet.Parts, choiceParts(run.Answer)...)
 	}
@@ -215,16 +214,16 @@ func (s *Server) connectionPart(w http.ResponseWriter, r *http.Request, actor lo
 
 // choiceParts list what fields can be set to, for people who have to type it.
 func choiceParts(p loom.Probe) []templ.Component {
-	grid := officeview.GridModel{ID: "choices", Caption: "What the fields can be set to", ShowCaption: true, Columns: []ui.Column{{Label: "Field"}, {Label: "Value"}, {Label: "Name"}}}
+	grid := adminview.TableModel{ID: "choices", Caption: "What the fields can be set to", ShowCaption: true, Columns: []ui.Column{{Label: "Field"}, {Label: "Value"}, {Label: "Name"}}}
 	for _, field := range slices.Sorted(maps.Keys(p.Choices)) {
 		for _, c := range p.Choices[field] {
-			grid.Rows = append(grid.Rows, []officeview.Cell{{Text: field, Mono: true}, {Text: c.ID, Mono: true}, {Text: c.Name}})
+			grid.Rows = append(grid.Rows, []adminview.Cell{{Text: field, Mono: true}, {Text: c.ID, Mono: true}, {Text: c.Name}})
 		}
 	}
 	if len(grid.Rows) == 0 {
 		return nil
 	}
-	return []templ.Component{officeview.Grid(grid)}
+	return []templ.Component{adminview.Table(grid)}
 }
 
 func optionsOf(choices []loom.ProbeChoice) []ui.Option {

@@ -13,7 +13,6 @@ import (
 	"loom/app/web/page"
 	"loom/views/adminview"
 	"loom/views/layout"
-	"loom/views/officeview"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -216,7 +215,7 @@ func (s *Server) adminEntryActivity(kind loom.EntityKind) httpx.ActorHandler {
 			return err
 		}
 		head := entryHead(kind, entry, tabActivity)
-		m := officeview.SheetModel{
+		m := adminview.PageModel{
 			Title: name, TabsLabel: "Parts of this " + kind.Word(), Tabs: head.Tabs,
 			Intro: "What people did to it, and what that changed. Secrets are masked.",
 			Parts: []templ.Component{s.AuditGrid(ui.ViewerOf(r.Context()), adminview.EntryActivity(kind, name), page.AuditQuery{}, list)},

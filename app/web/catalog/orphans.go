@@ -9,7 +9,7 @@ import (
 	"loom/app/httpx"
 	"loom/app/loom"
 	"loom/app/web/page"
-	"loom/views/officeview"
+	"loom/views/adminview"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -26,16 +26,16 @@ func (s *Server) adminOrphans(w http.ResponseWriter, r *http.Request, actor loom
 		return err
 	}
 	last, progress := s.LookCells(sweep)
-	looks := officeview.GridModel{ID: "looks", Caption: "Search", Now: s.Now(), Columns: []ui.Column{{Label: "Last search"}, {Label: "Result"}}, Rows: [][]officeview.Cell{{last, progress}}}
-	grid := officeview.GridModel{ID: "orphans", Caption: "Orphans", ShowCaption: true, Now: s.Now(),
+	looks := adminview.TableModel{ID: "looks", Caption: "Search", Now: s.Now(), Columns: []ui.Column{{Label: "Last search"}, {Label: "Result"}}, Rows: [][]adminview.Cell{{last, progress}}}
+	grid := adminview.TableModel{ID: "orphans", Caption: "Orphans", ShowCaption: true, Now: s.Now(),
 		Columns: []ui.Column{{Label: "Machine"}, {Label: "Cluster"}, {Label: "First seen"}}, Empty: ui.EmptyModel{Icon: "check-circle", Text: "No orphans are known."}}
 	for _, o := range orphans {
-		grid.Rows = append(grid.Rows, []officeview.Cell{{Text: o.Machine, Mono: true, Sub: page.OrphanName(o)}, {Text: o.Cluster.String(), Mono: true}, {Time: o.FirstSeen}})
+		grid.Rows = append(grid.Rows, []adminview.Cell{{Text: o.Machine, Mono: true, Sub: page.OrphanName(o)}, {Text: o.Cluster.String(), Mono: true}, {Time: o.FirstSeen}})
 	}
-	m := officeview.SheetModel{
+	m := adminview.PageModel{
 		Title: "Orphans at " + name, Intro: "Machines that carry a tag of Loom although no live node claims them, or it has another machine. They may go on running and costing; a superadmin removes them. Providers with clusters are searched every hour.",
 		TabsLabel: "Parts of " + name, Tabs: entryHead(loom.KindProvider, entry, tabOrphans).Tabs,
-		Parts: []templ.Component{officeview.Grid(looks), officeview.Act(route.AdminOrphans(name), page.LookNow), officeview.Grid(grid)},
+		Parts: []templ.Component{adminview.Table(looks), adminview.Act(route.AdminOrphans(name), page.LookNow), adminview.Table(grid)},
 		Calls: []ui.JSONCall{page.Call("search", http.MethodGet, "/v2/providers/"+name+"/sweep", ""), page.Call("look now", http.MethodPost, "/v2/providers/"+name+"/sweep", "")},
 	}
 	return s.LiveSheet(w, r, actor, route.TopicTenant(), entryFrame(loom.KindProvider, name, tabOrphans), m)

@@ -12,7 +12,6 @@ import (
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/adminview"
-	"loom/views/officeview"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -41,7 +40,7 @@ func (s *Server) probePage(w http.ResponseWriter, r *http.Request, actor loom.Ac
 		return err
 	}
 	tested := err == nil
-	m := officeview.SheetModel{
+	m := adminview.PageModel{
 		Title: "Test of " + name, Intro: "A provisioner signs in to the provider, checks what it is set up with and lists the sizes and images there are. Nothing is made.",
 		TabsLabel: "Parts of " + name, Tabs: entryHead(loom.KindProvider, entry, tabTest).Tabs,
 		Calls: []ui.JSONCall{page.Call("test", http.MethodPost, "/v2/providers/"+name+"/probe", "")},
@@ -73,11 +72,11 @@ func (s *Server) probePage(w http.ResponseWriter, r *http.Request, actor loom.Ac
 		m.Parts = []templ.Component{adminview.Connection(c)}
 		return s.LiveSheet(w, r, actor, route.TopicTenant(), frame, m, still...)
 	}
-	act := officeview.Act(route.AdminProbe(name), ui.ButtonModel{Label: "Test connection", Busy: "Testing…", Icon: "play", Kind: ui.Primary, Submit: true})
+	act := adminview.Act(route.AdminProbe(name), ui.ButtonModel{Label: "Test connection", Busy: "Testing…", Icon: "play", Kind: ui.Primary, Submit: true})
 	if page.Wants(r, page.RegionID) { // the region of a page that waited: the answer is there
 		m.Parts = []templ.Component{adminview.Connection(c), act}
 		if len(last.Answer.Flavors)+len(last.Answer.Images) > 0 {
-			m.Parts = append(m.Parts, officeview.Link("Show sizes and images", route.AdminProbe(name)))
+			m.Parts = append(m.Parts, adminview.Link("Show sizes and images", route.AdminProbe(name)))
 		}
 		return s.LiveSheet(w, r, actor, route.TopicTenant(), frame, m)
 	}
@@ -87,45 +86,45 @@ func (s *Server) probePage(w http.ResponseWriter, r *http.Request, actor loom.Ac
 
 // offerParts are the sizes and images of an answer.
 func (s *Server) offerParts(provider, q string, p loom.Probe) []templ.Component {
-	use := func(what, id string) officeview.Cell {
+	use := func(what, id string) adminview.Cell {
 		href := route.Query(adminview.ProbeUse(provider), what, id)
 		attrs := ui.OpensDialog(href)
 		attrs["aria-label"] = "Use " + id
-		return officeview.Cell{Buttons: []ui.ButtonModel{{Label: "Use", Small: true, Href: href, Attrs: attrs}}}
+		return adminview.Cell{Buttons: []ui.ButtonModel{{Label: "Use", Small: true, Href: href, Attrs: attrs}}}
 	}
 	if len(p.Flavors)+len(p.Images) == 0 {
 		return nil
 	}
-	filters := officeview.FiltersModel{Action: route.AdminProbe(provider), Target: offersID, Fields: []ui.FieldModel{
+	filters := adminview.FiltersModel{Action: route.AdminProbe(provider), Target: offersID, Fields: []ui.FieldModel{
 		{Name: "q", Label: "Search sizes and images", LabelHidden: true, Kind: ui.FieldSearch, Width: "full", Value: q, Placeholder: "Search sizes and images by id or name", Optional: true, MaxLength: 200}}}
 	empty := ui.EmptyModel{Icon: "cloud", Text: "The provider lists none."}
 	if q != "" {
 		filters.Clear = route.AdminProbe(provider)
 		empty = ui.EmptyModel{Icon: "search", Text: "None matches.", Action: ui.ButtonModel{Label: "Clear filters", Href: route.AdminProbe(provider)}}
 	}
-	flavors := officeview.GridModel{ID: "flavors", ShowCaption: true, Empty: empty, Columns: []ui.Column{{Label: "Flavor"}, {Label: "Name", Low: true}, {Label: "Processors", Numeric: true, Low: true}, {Label: "Memory", Numeric: true}, {Label: "Use"}}}
+	flavors := adminview.TableModel{ID: "flavors", ShowCaption: true, Empty: empty, Columns: []ui.Column{{Label: "Flavor"}, {Label: "Name", Low: true}, {Label: "Processors", Numeric: true, Low: true}, {Label: "Memory", Numeric: true}, {Label: "Use"}}}
 	n := 0
 	for _, f := range p.Flavors {
 		if !offerMatches(q, f.ID, f.Name) {
 			continue
 		}
 		if n++; n <= maxOffers {
-			flavors.Rows = append(flavors.Rows, []officeview.Cell{{Text: f.ID, Mono: true}, {Text: f.Name}, {Text: unless0(f.VCPU, "")}, {Text: unless0(f.RAM, " MB")}, use(fieldFlavor, f.ID)})
+			flavors.Rows = append(flavors.Rows, []adminview.Cell{{Text: f.ID, Mono: true}, {Text: f.Name}, {Text: unless0(f.VCPU, "")}, {Text: unless0(f.RAM, " MB")}, use(fieldFlavor, f.ID)})
 		}
 	}
 	flavors.Caption = offersCaption("Sizes, for hardware types", n)
-	images := officeview.GridModel{ID: "images", ShowCaption: true, Empty: empty, Columns: []ui.Column{{Label: "Image"}, {Label: "Name"}, {Label: "Use"}}}
+	images := adminview.TableModel{ID: "images", ShowCaption: true, Empty: empty, Columns: []ui.Column{{Label: "Image"}, {Label: "Name"}, {Label: "Use"}}}
 	n = 0
 	for _, i := range p.Images {
 		if !offerMatches(q, i.ID, i.Name) {
 			continue
 		}
 		if n++; n <= maxOffers {
-			images.Rows = append(images.Rows, []officeview.Cell{{Text: i.ID, Mono: true}, {Text: i.Name}, use(fieldImage, i.ID)})
+			images.Rows = append(images.Rows, []adminview.Cell{{Text: i.ID, Mono: true}, {Text: i.Name}, use(fieldImage, i.ID)})
 		}
 	}
 	images.Caption = offersCaption("Images, for image types", n)
-	return []templ.Component{officeview.Filters(filters), officeview.Region(offersID, nil, officeview.Grid(flavors), officeview.Grid(images))}
+	return []templ.Component{adminview.Filters(filters), adminview.Region(offersID, nil, adminview.Table(flavors), adminview.Table(images))}
 }
 
 // offersID is the part of the page that a search changes.

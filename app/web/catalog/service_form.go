@@ -12,7 +12,7 @@ import (
 	"loom/app/loom"
 	"loom/app/web/form"
 	"loom/app/web/page"
-	"loom/planner/ties"
+	"loom/planner/dependencies"
 	"loom/views/adminview"
 	"loom/views/route"
 	"loom/views/ui"
@@ -154,8 +154,8 @@ func (e *serviceEditor) needChoices() []form.Choice {
 func (e *serviceEditor) provides(doc *form.Doc) form.Part {
 	p := form.At("dependencies", "provides")
 	asked := map[string][]string{}
-	for _, t := range ties.Of(e.services).Things {
-		if t.Sort == ties.Name || t.Sort == ties.Missing {
+	for _, t := range dependencies.Of(e.services).Vertices {
+		if t.Sort == dependencies.Name || t.Sort == dependencies.Missing {
 			asked[t.Name] = nil
 		}
 	}
@@ -357,7 +357,7 @@ func (p pictureOf) Show(out *form.Output) templ.Component {
 	m := adminview.DraftPicture{ID: "draft-picture", StepURL: out.StepURL, Watch: "dependencies"}
 	hops := page.HopsOf(p.e.r.FormValue(hopsName))
 	m.Hops = ui.FieldModel{Name: hopsName, ID: out.ID(hopsName), Label: "How far it reaches", Kind: ui.FieldSelect, Width: "s"}
-	for n := 1; n <= ties.MaxHops; n++ {
+	for n := 1; n <= dependencies.MaxDistance; n++ {
 		m.Hops.Options = append(m.Hops.Options, ui.Option{Value: itoaHop(n), Label: ui.Count(n, "hop", "hops"), Selected: n == hops})
 	}
 	m.Button = out.Step(ui.ButtonModel{Label: "Draw again", Icon: "rotate", Small: true}, "refresh", form.At("picture"), m.ID)

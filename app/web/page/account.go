@@ -9,7 +9,7 @@ import (
 
 	"loom/app/httpx"
 	"loom/app/loom"
-	"loom/views/officeview"
+	"loom/views/adminview"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -75,7 +75,7 @@ func ScopeWords(scopes []loom.Scope) string {
 // MadePassword shows a generated password, this once, with where to sign in.
 func (s *Shared) MadePassword(r *http.Request, title, tenant, user string, password loom.Secret, back string) templ.Component {
 	at := s.signInAddress(r, tenant)
-	return officeview.Secret(officeview.SecretModel{
+	return adminview.Secret(adminview.SecretModel{
 		Title: title, Warning: "Copy the password now. It is shown this once; Loom keeps only a hash of it.", Back: back, Button: "I have copied the password",
 		Facts: []ui.Def{{Term: "Sign in at", Value: ui.CopyText(at, "address")}, {Term: "Tenant", Text: tenant, Mono: true}, {Term: "User name", Text: user, Mono: true},
 			{Term: "Password", Value: ui.CopyText(password.Reveal(), "password")}},

@@ -12,8 +12,8 @@ import (
 
 	"loom/app/account"
 	"loom/app/loom"
+	"loom/views/adminview"
 	"loom/views/layout"
-	"loom/views/officeview"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -63,7 +63,7 @@ func (s *Shared) ActivityPage(w http.ResponseWriter, r *http.Request, actor loom
 		}
 		status = http.StatusUnprocessableEntity
 	}
-	m := officeview.SheetModel{Title: "Activity", Intro: intro,
+	m := adminview.PageModel{Title: "Activity", Intro: intro,
 		Calls: []ui.JSONCall{Call("audit", http.MethodGet, route.Query("/v2/audit", "actor", q.actor, "verb", q.verb, "result", q.result), "")},
 		Parts: []templ.Component{activityFilters(base, all, q, errs), s.ActivityFeed(see, base, all, q, list)}}
 	return s.Sheet(w, r, actor, status, page, m)
@@ -85,7 +85,7 @@ func activityFilters(base string, all bool, q ActivityQuery, errs ui.FormErrors)
 	since.Kind, until.Kind = ui.FieldDate, ui.FieldDate
 	cluster := text("cluster", "Cluster", q.cluster)
 	cluster.Placeholder = "Name or id"
-	m := officeview.FiltersModel{Action: base, Target: "feed", Fields: []ui.FieldModel{
+	m := adminview.FiltersModel{Action: base, Target: "feed", Fields: []ui.FieldModel{
 		choice("about", "About", q.about, activityAbouts), text("actor", "Who", q.actor), choice("verb", "Did", q.verb, activityVerbs),
 		choice("result", "Result", q.result, []string{"", "Any", "ok", "Done", "refused", "Refused", "failed", "Failed"}), cluster}}
 	if all {
@@ -95,13 +95,13 @@ func activityFilters(base string, all bool, q ActivityQuery, errs ui.FormErrors)
 	if q != (ActivityQuery{}) {
 		m.Clear = base
 	}
-	return officeview.Filters(m)
+	return adminview.Filters(m)
 }
 
 // ActivityFeed shows the entries by day; several alike become one. Without a base it is a part
 // of another page, with all of that of the tenant q.tenant.
 func (s *Shared) ActivityFeed(see ui.Viewer, base string, all bool, q ActivityQuery, list account.ActivityList) templ.Component {
-	m := officeview.FeedModel{ID: "feed", Now: s.Now(), Pages: Turned("Pages of the activity", base, list.Next, list.Prev, q.pairs()...),
+	m := adminview.FeedModel{ID: "feed", Now: s.Now(), Pages: Turned("Pages of the activity", base, list.Next, list.Prev, q.pairs()...),
 		Empty: ui.EmptyModel{Icon: "activity", Text: "Nothing happened yet.", Action: ui.ButtonModel{Label: "Create a cluster", Href: route.ClusterNew()}}}
 	switch {
 	case base == "" && all: // a part of the page of a tenant
@@ -116,12 +116,12 @@ func (s *Shared) ActivityFeed(see ui.Viewer, base string, all bool, q ActivityQu
 	for _, group := range bursts(list.Items) {
 		day := see.Day(group[0].Time)
 		if n := len(m.Days); n == 0 || m.Days[n-1].Title != day {
-			m.Days = append(m.Days, officeview.FeedDay{Title: day})
+			m.Days = append(m.Days, adminview.FeedDay{Title: day})
 		}
 		d := &m.Days[len(m.Days)-1]
 		d.Items = append(d.Items, feedItem(see, group, all))
 	}
-	return officeview.Feed(m)
+	return adminview.Feed(m)
 }
 
 // burstGap is how far apart entries of a burst are at most.
@@ -147,9 +147,9 @@ func bursts(items []loom.Activity) [][]loom.Activity {
 }
 
 // feedItem says what a burst, or one entry, is.
-func feedItem(see ui.Viewer, group []loom.Activity, all bool) officeview.FeedItem {
+func feedItem(see ui.Viewer, group []loom.Activity, all bool) adminview.FeedItem {
 	a := group[0]
-	item := officeview.FeedItem{Icon: activityIcon(a), Who: string(a.Actor), Time: a.Time}
+	item := adminview.FeedItem{Icon: activityIcon(a), Who: string(a.Actor), Time: a.Time}
 	if all {
 		item.Who += " of " + a.TenantName
 	}
@@ -162,11 +162,11 @@ func feedItem(see ui.Viewer, group []loom.Activity, all bool) officeview.FeedIte
 			item.Text = verbPast(a.Verb) + " " + ui.Count(len(group), a.Kind, Plural(a.Kind))
 		}
 		for _, one := range group {
-			item.More = append(item.More, officeview.FeedLink{Text: one.Object, Href: activityHref(one, all), Time: one.Time})
+			item.More = append(item.More, adminview.FeedLink{Text: one.Object, Href: activityHref(one, all), Time: one.Time})
 		}
 	} else {
 		item.Text = activityText(a)
-		item.Link = officeview.FeedLink{Text: activityObject(a), Href: activityHref(a, all)}
+		item.Link = adminview.FeedLink{Text: activityObject(a), Href: activityHref(a, all)}
 		item.Note = activityNote(see, a)
 	}
 	if state, ok := auditStates[a.Result]; ok && a.Result != "ok" {

@@ -11,7 +11,7 @@ import (
 	"loom/app/account"
 	"loom/app/catalog"
 	"loom/app/loom"
-	"loom/views/officeview"
+	"loom/views/adminview"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -82,7 +82,7 @@ func AuditFilters(base string, q AuditQuery, errs ui.FormErrors) templ.Component
 	verb.Placeholder, kind.Placeholder, from.Placeholder = "update", "cluster", "IP or session"
 	since, until := text("since", "From day", q.since), text("until", "To day", q.until)
 	since.Kind, until.Kind = ui.FieldDate, ui.FieldDate
-	m := officeview.FiltersModel{Action: base, Target: "audit-list"}
+	m := adminview.FiltersModel{Action: base, Target: "audit-list"}
 	if base != route.AccountActivity() { // there all is one's own
 		m.Fields = append(m.Fields, text("actor", "Who", q.Actor))
 	}
@@ -96,7 +96,7 @@ func AuditFilters(base string, q AuditQuery, errs ui.FormErrors) templ.Component
 	if q.filtered() {
 		m.Clear = base
 	}
-	return officeview.Filters(m)
+	return adminview.Filters(m)
 }
 
 var auditStates = map[string]ui.State{
@@ -107,7 +107,7 @@ var auditStates = map[string]ui.State{
 
 // AuditGrid lists entries; files are the addresses of all of them as CSV and JSON.
 func (s *Shared) AuditGrid(see ui.Viewer, base string, q AuditQuery, list account.AuditList, files ...string) templ.Component {
-	m := officeview.GridModel{ID: "audit", Caption: "Audit, the newest first", Now: s.Now(),
+	m := adminview.TableModel{ID: "audit", Caption: "Audit, the newest first", Now: s.Now(),
 		Columns: []ui.Column{{Label: "When"}, {Label: "Did what"}, {Label: "Who"}, {Label: "Result"}, {Label: "Changed"}},
 		Pages:   Turned("Pages of the audit", base, list.Next, list.Prev, q.pairs()...),
 		Empty:   ui.EmptyModel{Icon: "list", Text: "Nothing was recorded yet."}}
@@ -128,16 +128,16 @@ func (s *Shared) AuditGrid(see ui.Viewer, base string, q AuditQuery, list accoun
 		if !ok {
 			state = ui.State{Word: e.Result, Icon: "circle", Tone: ui.ToneIdle}
 		}
-		who := officeview.Cell{Text: string(e.Actor.User), Mono: true, Sub: via(e.Actor)}
+		who := adminview.Cell{Text: string(e.Actor.User), Mono: true, Sub: via(e.Actor)}
 		if base == route.AccountActivity() {
-			who = officeview.Cell{Text: via(e.Actor)}
+			who = adminview.Cell{Text: via(e.Actor)}
 		}
 		if base == route.SystemAudit() {
 			who.Sub = e.Actor.TenantName + " · " + who.Sub
 		}
-		m.Rows = append(m.Rows, []officeview.Cell{{Time: e.Time}, {Text: strings.ReplaceAll(e.Verb, "_", " ") + " " + e.Kind, Sub: e.Object}, who, {State: &state}, {Part: auditDetails(see, e)}})
+		m.Rows = append(m.Rows, []adminview.Cell{{Time: e.Time}, {Text: strings.ReplaceAll(e.Verb, "_", " ") + " " + e.Kind, Sub: e.Object}, who, {State: &state}, {Part: auditDetails(see, e)}})
 	}
-	return officeview.Grid(m)
+	return adminview.Table(m)
 }
 
 func via(a loom.Actor) string {
@@ -168,7 +168,7 @@ func auditDetails(see ui.Viewer, e loom.AuditEntry) templ.Component {
 	if len(differences) > len(changes) {
 		facts = append(facts, ui.Def{Term: "Shown", Text: fmt.Sprintf("The first %d of %d values; the REST API gives all.", len(changes), len(differences))})
 	}
-	return officeview.Details(officeview.DetailsModel{Summary: summary, Facts: facts, Changes: changes})
+	return adminview.Details(adminview.DetailsModel{Summary: summary, Facts: facts, Changes: changes})
 }
 
 // Members gives a stored value as an object; nothing is an empty one.

@@ -10,13 +10,13 @@ import (
 
 	"loom/app/clusters"
 	"loom/app/loom"
+	"loom/planner/dependencies"
 	"loom/planner/draw"
-	"loom/planner/ties"
 	"loom/views/route"
 	"loom/views/ui"
 )
 
-// tieLabels is what a picture of services says that the web does not know.
+// tieLabels is what a picture of services says that the graph does not know.
 type tieLabels struct {
 	id, title string
 	// href leads to a service; "" for one that leads nowhere.
@@ -29,49 +29,49 @@ type tieLabels struct {
 	missing string
 }
 
-var tieKinds = map[ties.Kind]ui.TieKind{
-	ties.Requires: ui.TieRequires, ties.Uses: ui.TieUses, ties.Provides: ui.TieProvides, ties.Follows: ui.TieFollows, ties.Conflicts: ui.TieConflicts,
+var tieKinds = map[dependencies.Kind]ui.TieKind{
+	dependencies.Requires: ui.TieRequires, dependencies.Uses: ui.TieUses, dependencies.Provides: ui.TieProvides, dependencies.Follows: ui.TieFollows, dependencies.Conflicts: ui.TieConflicts,
 }
 
-var tieSorts = map[ties.Sort]ui.TieSort{ties.Service: ui.TieService, ties.Name: ui.TieName, ties.Missing: ui.TieMissing}
+var tieSorts = map[dependencies.Sort]ui.TieSort{dependencies.Service: ui.TieService, dependencies.Name: ui.TieName, dependencies.Missing: ui.TieMissing}
 
 // tiesModel turns what services have to do with each other into a picture and its
 // table. middle names the service it is about, "" for none.
-func tiesModel(web ties.Web, middle string, l tieLabels) ui.TiesModel {
-	m := ui.TiesModel{ID: l.id, Title: l.title, Description: tiesText(web)}
-	d := draw.Ties(web)
+func tiesModel(graph dependencies.Graph, middle string, l tieLabels) ui.TiesModel {
+	m := ui.TiesModel{ID: l.id, Title: l.title, Description: tiesText(graph)}
+	d := draw.Dependencies(graph)
 	m.Width, m.Height = d.Width, d.Height
-	for _, b := range d.Things {
-		box := ui.TieBox{ID: b.ID, X: b.X, Y: b.Y, Sort: tieSorts[b.Sort], Title: b.Name, Middle: b.Sort == ties.Service && b.Name == middle}
+	for _, b := range d.Vertices {
+		box := ui.TieBox{ID: b.ID, X: b.X, Y: b.Y, Sort: tieSorts[b.Sort], Title: b.Name, Middle: b.Sort == dependencies.Service && b.Name == middle}
 		switch b.Sort {
-		case ties.Service:
+		case dependencies.Service:
 			box.Href, box.Line, box.Icon = l.href(b.Name), l.line(b.Name), l.icon(b.Name)
 			box.Label = b.Name + ", " + box.Line
-		case ties.Name:
+		case dependencies.Name:
 			box.Line, box.Label = "provided name", b.Name+", a name that services provide"
-		case ties.Missing:
+		case dependencies.Missing:
 			box.Line, box.Label = l.missing, b.Name+", "+l.missing
 		}
 		m.Boxes = append(m.Boxes, box)
 	}
-	for _, t := range d.Ties {
+	for _, t := range d.Edges {
 		m.Lines = append(m.Lines, ui.TieLine{From: t.FromID, To: t.ToID, Kind: tieKinds[t.Kind], Path: t.Path, Backwards: t.Backwards,
-			Text: t.Text, X: t.X, Y: t.Y, Circle: t.Circle, Label: tieSentence(web, t.Tie)})
+			Text: t.Text, X: t.X, Y: t.Y, Circle: t.Cycle, Label: tieSentence(graph, t.Edge)})
 	}
-	for i, c := range web.Circles {
+	for i, c := range graph.Cycles {
 		if i == maxTieCircles {
-			m.Circles = append(m.Circles, "And "+ui.Count(len(web.Circles)-i, "circle", "circles")+" more.")
+			m.Circles = append(m.Circles, "And "+ui.Count(len(graph.Cycles)-i, "circle", "circles")+" more.")
 			break
 		}
 		m.Circles = append(m.Circles, circleSentence(c))
 	}
-	m.Rows = tieRows(web, middle, l)
+	m.Rows = tieRows(graph, middle, l)
 	if len(m.Rows) > maxTieRows {
 		m.Rest = ui.Count(len(m.Rows)-maxTieRows, "service", "services") + " more."
 		m.Rows = m.Rows[:maxTieRows]
 	}
 	if len(m.Boxes) == 0 {
-		m.Nothing = "These are " + ui.Count(len(web.Things), "service or name", "services and names") + " with " + ui.Count(len(web.Ties), "relation", "relations") + ", too many for a picture."
+		m.Nothing = "These are " + ui.Count(len(graph.Vertices), "service or name", "services and names") + " with " + ui.Count(len(graph.Edges), "relation", "relations") + ", too many for a picture."
 	}
 	return m
 }
@@ -93,18 +93,18 @@ func few(refs []ui.TieRef) []ui.TieRef {
 }
 
 // tiesText counts a picture for those who do not see it.
-func tiesText(web ties.Web) string {
+func tiesText(graph dependencies.Graph) string {
 	services := 0
-	for _, t := range web.Things {
-		if t.Sort == ties.Service {
+	for _, t := range graph.Vertices {
+		if t.Sort == dependencies.Service {
 			services++
 		}
 	}
-	return ui.Count(services, "service", "services") + " with " + ui.Count(len(web.Ties), "relation", "relations") + ". The table below says the same."
+	return ui.Count(services, "service", "services") + " with " + ui.Count(len(graph.Edges), "relation", "relations") + ". The table below says the same."
 }
 
-func tieSentence(web ties.Web, t ties.Tie) string {
-	text := web.Things[t.From].Name + " " + t.Kind.String() + " " + web.Things[t.To].Name
+func tieSentence(graph dependencies.Graph, t dependencies.Edge) string {
+	text := graph.Vertices[t.From].Name + " " + t.Kind.String() + " " + graph.Vertices[t.To].Name
 	if note := tieNote(t); note != "" {
 		text += ", " + note
 	}
@@ -112,7 +112,7 @@ func tieSentence(web ties.Web, t ties.Tie) string {
 }
 
 // tieNote says for which actions a need holds.
-func tieNote(t ties.Tie) string {
+func tieNote(t dependencies.Edge) string {
 	if !t.Kind.Needs() {
 		return ""
 	}
@@ -130,7 +130,7 @@ func tieNote(t ties.Tie) string {
 	return strings.Join(parts, " and ")
 }
 
-func circleSentence(c ties.Circle) string {
+func circleSentence(c dependencies.Cycle) string {
 	phase := "when they start and stop"
 	if c.Install {
 		phase = "when they are installed"
@@ -144,35 +144,35 @@ func circleSentence(c ties.Circle) string {
 }
 
 // tieRows lists each service with what it says of others, the middle one first.
-func tieRows(web ties.Web, middle string, l tieLabels) []ui.TieRow {
+func tieRows(graph dependencies.Graph, middle string, l tieLabels) []ui.TieRow {
 	rows := map[int]*ui.TieRow{}
 	var order []int
-	for i, t := range web.Things {
-		if t.Sort == ties.Service {
+	for i, t := range graph.Vertices {
+		if t.Sort == dependencies.Service {
 			rows[i] = &ui.TieRow{Name: t.Name, Href: l.href(t.Name), Middle: t.Name == middle}
 			order = append(order, i)
 		}
 	}
-	ref := func(t ties.Tie, to int) ui.TieRef {
-		thing := web.Things[to]
-		r := ui.TieRef{Name: thing.Name, Note: tieNote(t), Missing: thing.Sort == ties.Missing}
-		if thing.Sort == ties.Service {
-			r.Href = l.href(thing.Name)
+	ref := func(t dependencies.Edge, to int) ui.TieRef {
+		vertex := graph.Vertices[to]
+		r := ui.TieRef{Name: vertex.Name, Note: tieNote(t), Missing: vertex.Sort == dependencies.Missing}
+		if vertex.Sort == dependencies.Service {
+			r.Href = l.href(vertex.Name)
 		}
 		return r
 	}
-	for _, t := range web.Ties {
+	for _, t := range graph.Edges {
 		row := rows[t.From]
 		switch t.Kind {
-		case ties.Requires:
+		case dependencies.Requires:
 			row.Requires = append(row.Requires, ref(t, t.To))
-		case ties.Uses:
+		case dependencies.Uses:
 			row.Uses = append(row.Uses, ref(t, t.To))
-		case ties.Provides:
+		case dependencies.Provides:
 			row.Provides = append(row.Provides, ref(t, t.To))
-		case ties.Follows:
+		case dependencies.Follows:
 			row.Follows = append(row.Follows, ref(t, t.To))
-		case ties.Conflicts:
+		case dependencies.Conflicts:
 			row.Conflicts = append(row.Conflicts, ref(t, t.To))
 			if other := rows[t.To]; other != nil {
 				other.Conflicts = append(other.Conflicts, ref(t, t.From))
@@ -199,7 +199,7 @@ func rank(first bool) int {
 // tieHops are links to more or less of the surroundings of a service.
 func tieHops(base string, hops int) []ui.Tab {
 	var tabs []ui.Tab
-	for n := 1; n <= ties.MaxHops; n++ {
+	for n := 1; n <= dependencies.MaxDistance; n++ {
 		label := "Direct relations"
 		if n > 1 {
 			label = ui.Count(n, "hop", "hops")
@@ -214,7 +214,7 @@ const tiesID = "relations"
 
 // HopsOf reads how far a picture reaches; 1 unless the query says otherwise.
 func HopsOf(text string) int {
-	if len(text) == 1 && text[0] >= '1' && text[0] <= '0'+ties.MaxHops {
+	if len(text) == 1 && text[0] >= '1' && text[0] <= '0'+dependencies.MaxDistance {
 		return int(text[0] - '0')
 	}
 	return 1
@@ -257,11 +257,11 @@ func ServicesIn(found map[loom.EntityKind][]loom.Entry) map[string]loom.Service 
 // ServiceTies is the picture around a service of the catalog; page is where it is
 // shown, href leads to services.
 func ServiceTies(services map[string]loom.Service, name string, hops int, page string, href func(string) string) ui.TiesModel {
-	web := ties.Around(services, name, hops)
-	if len(web.Ties) == 0 {
+	graph := dependencies.Around(services, name, hops)
+	if len(graph.Edges) == 0 {
 		return ui.TiesModel{ID: tiesID, Nothing: "It has nothing to do with other services: it needs none, and none names it."}
 	}
-	m := tiesModel(web, name, tieLabels{
+	m := tiesModel(graph, name, tieLabels{
 		id: tiesID, title: "What " + name + " has to do with other services", href: href, line: versionLine(services), icon: iconsOf(services), missing: "not in the catalog",
 	})
 	m.Hops = tieHops(page, hops)
@@ -279,7 +279,7 @@ func TemplateTies(services map[string]loom.Service, t loom.Template, href func(s
 	if len(set) == 0 {
 		return nil
 	}
-	m := tiesModel(ties.Of(set), "", tieLabels{
+	m := tiesModel(dependencies.Of(set), "", tieLabels{
 		id: tiesID, title: "Services of the template " + t.Name, href: href, icon: iconsOf(services), missing: "not in this template",
 		line: func(name string) string { // of a picture, which has few
 			switch {
@@ -307,7 +307,7 @@ func ClusterTies(v clusters.ClusterView, known map[string]loom.Service) *ui.Ties
 		}
 	}
 	row := ui.TiesModel{ID: tiesID}
-	m := tiesModel(ties.Of(v.Services), "", tieLabels{
+	m := tiesModel(dependencies.Of(v.Services), "", tieLabels{
 		id: tiesID, title: "Services of the cluster " + v.Name, icon: iconsOf(v.Services), missing: "not on this cluster",
 		line: func(name string) string { return "on " + ui.Count(on[name], "node", "nodes") },
 		href: func(name string) string {

@@ -12,8 +12,8 @@ import (
 	"loom/app/httpx"
 	"loom/app/loom"
 	"loom/views/accountview"
+	"loom/views/adminview"
 	"loom/views/layout"
-	"loom/views/officeview"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -34,21 +34,21 @@ const OfficeRows = 25
 const RegionID = "live"
 
 // Sheet answers with a page of parts.
-func (s *Shared) Sheet(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, page layout.Model, m officeview.SheetModel) error {
+func (s *Shared) Sheet(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, page layout.Model, m adminview.PageModel) error {
 	if m.Title == "" {
 		m.Title = page.Title
 	}
-	return s.Render(w, r, actor, status, page, officeview.Sheet(m))
+	return s.Render(w, r, actor, status, page, adminview.Page(m))
 }
 
 // LiveSheet answers with a page whose parts are fetched again as one when a topic is
 // signalled, and every few seconds: what waits and what is busy changes more often
 // than is signalled. Asked for the region alone, it answers with that. What is still
 // stands below and is not fetched again.
-func (s *Shared) LiveSheet(w http.ResponseWriter, r *http.Request, actor loom.Actor, topic string, page layout.Model, m officeview.SheetModel, still ...templ.Component) error {
+func (s *Shared) LiveSheet(w http.ResponseWriter, r *http.Request, actor loom.Actor, topic string, page layout.Model, m adminview.PageModel, still ...templ.Component) error {
 	attrs := ui.Live(r.URL.RequestURI(), topic)
 	attrs["hx-trigger"] = "loom:live, every 10s"
-	region := officeview.Region(RegionID, attrs, m.Parts...)
+	region := adminview.Region(RegionID, attrs, m.Parts...)
 	if Wants(r, RegionID) {
 		return s.Fragment(w, r, http.StatusOK, region)
 	}
@@ -60,7 +60,7 @@ func (s *Shared) LiveSheet(w http.ResponseWriter, r *http.Request, actor loom.Ac
 
 // BadConfirm is the error of a form in which the wrong name was typed.
 func BadConfirm(title, name string) ui.FormErrors {
-	return ui.NewFormErrors(title, []loom.FieldError{{Field: officeview.FieldConfirm, Message: "Type “" + name + "” exactly as it is written."}})
+	return ui.NewFormErrors(title, []loom.FieldError{{Field: adminview.FieldConfirm, Message: "Type “" + name + "” exactly as it is written."}})
 }
 
 // Turned gives the links to the neighbours of a page of a list.

@@ -8,7 +8,7 @@ import (
 
 	"loom/app/loom"
 	"loom/app/processes"
-	"loom/views/officeview"
+	"loom/views/adminview"
 	"loom/views/ui"
 )
 
@@ -44,21 +44,21 @@ func AllBusy(t processes.TenantWorkers) string {
 var LookNow = ui.ButtonModel{Label: "Look now", Busy: "Asking…", Icon: "search", Submit: true}
 
 // LookCells say when a provider was last searched for orphans, and what is under way.
-func (s *Shared) LookCells(l loom.Sweep) (last, progress officeview.Cell) {
+func (s *Shared) LookCells(l loom.Sweep) (last, progress adminview.Cell) {
 	if l.Last != nil {
-		last = officeview.Cell{Time: *l.Last, Sub: l.Failure}
+		last = adminview.Cell{Time: *l.Last, Sub: l.Failure}
 	} else {
-		last = officeview.Cell{Text: "never"}
+		last = adminview.Cell{Text: "never"}
 	}
 	switch {
 	case l.Asked == nil && l.Failure != "":
-		progress = officeview.Cell{State: &ui.State{Word: "Failed", Icon: "error", Tone: ui.ToneBad}}
+		progress = adminview.Cell{State: &ui.State{Word: "Failed", Icon: "error", Tone: ui.ToneBad}}
 	case l.Asked == nil:
-		progress = officeview.Cell{Text: ui.Count(l.Found, "orphan", "orphans")}
+		progress = adminview.Cell{Text: ui.Count(l.Found, "orphan", "orphans")}
 	case l.Started:
-		progress = officeview.Cell{State: &ui.State{Word: "Looking", Icon: "search", Tone: ui.ToneRun}, Sub: "since " + s.waited(*l.Asked)}
+		progress = adminview.Cell{State: &ui.State{Word: "Looking", Icon: "search", Tone: ui.ToneRun}, Sub: "since " + s.waited(*l.Asked)}
 	default:
-		progress = officeview.Cell{State: &ui.State{Word: "Waiting for a provisioner", Icon: "clock", Tone: ui.ToneRun}, Sub: "since " + s.waited(*l.Asked)}
+		progress = adminview.Cell{State: &ui.State{Word: "Waiting for a provisioner", Icon: "clock", Tone: ui.ToneRun}, Sub: "since " + s.waited(*l.Asked)}
 	}
 	return last, progress
 }
@@ -86,6 +86,6 @@ func QuotaBars(use loom.QuotaUse) templ.Component {
 		}
 		return n
 	}
-	return officeview.Card("quota-title", "Quotas", ui.Quota(ui.QuotaModel{Label: "Clusters", Used: use.Clusters, Max: limit(use.MaxClusters)}),
+	return adminview.Card("quota-title", "Quotas", ui.Quota(ui.QuotaModel{Label: "Clusters", Used: use.Clusters, Max: limit(use.MaxClusters)}),
 		ui.Quota(ui.QuotaModel{Label: "Nodes", Used: use.Nodes, Max: limit(use.MaxNodes)}))
 }

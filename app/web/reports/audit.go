@@ -8,8 +8,8 @@ import (
 	"loom/app/account"
 	"loom/app/loom"
 	"loom/app/web/page"
+	"loom/views/adminview"
 	"loom/views/layout"
-	"loom/views/officeview"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -49,7 +49,7 @@ func (s *Server) auditPage(w http.ResponseWriter, r *http.Request, actor loom.Ac
 		errs, status = ui.NewFormErrors("", bad), http.StatusUnprocessableEntity
 	}
 	csv, json := s.ExportsOf(r)
-	m := officeview.SheetModel{
+	m := adminview.PageModel{
 		Title: "Audit", Intro: "Who did what, from where, and what it changed. Entries are chained and cannot be changed; secrets are masked. They are kept for 400 days, or as long as the scheduler’s option LOOM_AUDIT_DAYS says.",
 		Calls: []ui.JSONCall{page.Call("list", http.MethodGet, route.Query("/v2/audit", "tenant", q.Tenant, "actor", q.Actor, "verb", q.Verb, "kind", q.Kind, "result", q.Result), "")},
 		Parts: []templ.Component{page.AuditFilters(base, q, errs), s.AuditGrid(ui.ViewerOf(r.Context()), base, q, list, csv, json)},

@@ -14,8 +14,8 @@ import (
 	"loom/app/loom"
 	"loom/app/processes"
 	"loom/app/web/page"
+	"loom/views/adminview"
 	"loom/views/layout"
-	"loom/views/officeview"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -154,10 +154,10 @@ func (s *Server) usagePage(w http.ResponseWriter, r *http.Request, actor loom.Ac
 		return usageCSV(w, u, report)
 	}
 	status, errs := http.StatusOK, ui.FormErrors{}
-	m := officeview.SheetModel{Title: room.title, Intro: room.intro}
+	m := adminview.PageModel{Title: room.title, Intro: room.intro}
 	if err != nil {
 		status, errs = http.StatusUnprocessableEntity, ui.NewFormErrors("", e.Fields)
-		m.Parts = []templ.Component{usageFilters(room, u, errs), officeview.Region("usage", nil)}
+		m.Parts = []templ.Component{usageFilters(room, u, errs), adminview.Region("usage", nil)}
 		return s.Sheet(w, r, actor, status, room.page, m)
 	}
 	parts, err := s.usageParts(r, actor, room, u, report)
@@ -165,7 +165,7 @@ func (s *Server) usagePage(w http.ResponseWriter, r *http.Request, actor loom.Ac
 		return err
 	}
 	m.Actions = []ui.ButtonModel{{Label: "Download CSV", Icon: "download", Href: u.with(room.base, "as", "csv")}}
-	m.Parts = []templ.Component{usageFilters(room, u, errs), officeview.Region("usage", nil, parts...)}
+	m.Parts = []templ.Component{usageFilters(room, u, errs), adminview.Region("usage", nil, parts...)}
 	m.Calls = []ui.JSONCall{page.Call("read", http.MethodGet, usageCall(actor, room, u, report), "")}
 	return s.Sheet(w, r, actor, status, room.page, m)
 }
@@ -196,7 +196,7 @@ func usageFilters(room usageRoom, u usageQuery, errs ui.FormErrors) templ.Compon
 	}
 	from, to := text("from", "From day", u.from), text("to", "To day", u.to)
 	from.Kind, to.Kind = ui.FieldDate, ui.FieldDate
-	m := officeview.FiltersModel{Action: room.base, Target: "usage", Button: "Show", Fields: []ui.FieldModel{
+	m := adminview.FiltersModel{Action: room.base, Target: "usage", Button: "Show", Fields: []ui.FieldModel{
 		choice("period", "Period", u.period, usagePeriods), from, to,
 		choice("group", "By", u.group, page.UsageGroups), choice("split", "Split by", u.split, room.splits), choice("unit", "In", u.unit, usageUnits)}}
 	if !room.own {
@@ -209,7 +209,7 @@ func usageFilters(room usageRoom, u usageQuery, errs ui.FormErrors) templ.Compon
 	if u.user+u.template+u.tenant != "" {
 		m.Clear = u.with(room.base, "user", "", "template", "", "tenant", "")
 	}
-	return officeview.Filters(m)
+	return adminview.Filters(m)
 }
 
 // usageCSV sends a line for each interval and part that is told by interval, and
@@ -258,7 +258,7 @@ func (s *Server) usageParts(r *http.Request, actor loom.Actor, room usageRoom, u
 		if report.Before > 0 {
 			empty.More, empty.MoreHref = "Show the last 30 days", u.with(room.base, "period", "30d", "group", "day")
 		}
-		return []templ.Component{officeview.Bare("c-card", ui.Empty(empty))}, nil
+		return []templ.Component{adminview.Bare("c-card", ui.Empty(empty))}, nil
 	}
 	report, ids, err := s.usageNames(r, actor, room, u, report)
 	if err != nil {
@@ -275,14 +275,14 @@ func (s *Server) usageParts(r *http.Request, actor loom.Actor, room usageRoom, u
 			per, unit := unitOf(u.unit)
 			chart.Limit = &ui.ChartLimit{Name: "quota", Value: widest(report) * float64(quota.MaxNodes) / per}
 			if u.user+u.template == "" && !chart.ShowsLimit() {
-				parts = append(parts, officeview.Text("The quota of "+ui.Count(quota.MaxNodes, "node", "nodes")+" allows "+ui.Figure(chart.Limit.Value, 0)+" "+unit+" "+perGroup[u.group]+", far above the picture."))
+				parts = append(parts, adminview.Text("The quota of "+ui.Count(quota.MaxNodes, "node", "nodes")+" allows "+ui.Figure(chart.Limit.Value, 0)+" "+unit+" "+perGroup[u.group]+", far above the picture."))
 			}
 		}
 		if u.user+u.template != "" {
 			chart.Limit = nil // the quota is not that of a user
 		}
 	}
-	return append(parts, officeview.Bare("c-card", ui.Chart(chart)), usageGrid(room, u, report, ids)), nil
+	return append(parts, adminview.Bare("c-card", ui.Chart(chart)), usageGrid(room, u, report, ids)), nil
 }
 
 // usageNames gives the parts of a report by cluster the names of the clusters in place of
@@ -345,7 +345,7 @@ func usageFacts(see ui.Viewer, u usageQuery, report processes.Report) templ.Comp
 		}
 		change += " the " + ui.Figure(report.Before/per, 1) + " " + unit + " then"
 	}
-	return officeview.Card("usage-total", ui.Figure(report.Total/per, 1)+" "+unit, ui.Definitions([]ui.Def{
+	return adminview.Card("usage-total", ui.Figure(report.Total/per, 1)+" "+unit, ui.Definitions([]ui.Def{
 		{Term: "From", Text: see.Full(report.Start)}, {Term: "To", Text: see.Full(report.End)},
 		{Term: "Nodes on average", Text: ui.Figure(report.Total/length.Hours(), 1)},
 		{Term: "Against the " + ui.Duration(length) + " before", Text: change},
@@ -396,14 +396,14 @@ func splitName(name string) string {
 func usageGrid(room usageRoom, u usageQuery, report processes.Report, ids []string) templ.Component {
 	per, unit := unitOf(u.unit)
 	word := splitWords[u.split]
-	m := officeview.GridModel{ID: "parts", Caption: "By " + strings.ToLower(word), ShowCaption: true,
+	m := adminview.TableModel{ID: "parts", Caption: "By " + strings.ToLower(word), ShowCaption: true,
 		Columns: []ui.Column{{Label: word}, {Label: page.Capital(unit), Numeric: true}, {Label: "Share", Numeric: true}, {Label: "Over time", Low: true}}}
 	for i, part := range report.Splits {
 		of, sub := part.Name, ""
 		if ids != nil {
 			of, sub = ids[i], ids[i]
 		}
-		row := []officeview.Cell{{Text: splitName(part.Name), Sub: sub, Mono: true, Href: usageDrill(room, u, of)}, {Text: ui.Figure(part.Total/per, 1)}, {Text: ui.Figure(100*part.Total/report.Total, 1) + " %"}, {}}
+		row := []adminview.Cell{{Text: splitName(part.Name), Sub: sub, Mono: true, Href: usageDrill(room, u, of)}, {Text: ui.Figure(part.Total/per, 1)}, {Text: ui.Figure(100*part.Total/report.Total, 1) + " %"}, {}}
 		if part.Hours != nil {
 			row[3].Part = ui.Spark(ui.SparkModel{Label: part.Name, Values: scaled(part.Hours, per), Unit: unit})
 		}
@@ -412,7 +412,7 @@ func usageGrid(room usageRoom, u usageQuery, report processes.Report, ids []stri
 	if report.Parts > len(report.Splits) {
 		m.Pages.Text = "The first " + strconv.Itoa(len(report.Splits)) + " of " + strconv.Itoa(report.Parts)
 	}
-	return officeview.Grid(m)
+	return adminview.Table(m)
 }
 
 func scaled(hours []float64, per float64) []float64 {

@@ -5,7 +5,7 @@ import (
 
 	"loom/app/httpx"
 	"loom/app/loom"
-	"loom/views/officeview"
+	"loom/views/adminview"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -16,14 +16,14 @@ func (s *Server) systemActAsk(w http.ResponseWriter, r *http.Request, actor loom
 	if err != nil {
 		return err
 	}
-	m := officeview.ConfirmModel{Action: route.SystemActAs(t.Name), Harmless: true, Button: "Act as administrator of " + t.Name, Busy: "Changing…", Cancel: route.SystemTenant(t.Name),
+	m := adminview.ConfirmModel{Action: route.SystemActAs(t.Name), Harmless: true, Button: "Act as administrator of " + t.Name, Busy: "Changing…", Cancel: route.SystemTenant(t.Name),
 		Lines: []string{"For half an hour, or until you end it, you see and do what the administrator of " + t.Name + " sees and does. The pages of the system are closed to you meanwhile.",
 			"Both tenants keep a record of it, and every change names you."}}
 	if t.ID == actor.Tenant {
 		m.WhyNot = "You are an administrator of the tenant " + t.Name + " already."
 	}
 	page := tenantFrame("Act in tenant "+t.Name, ui.Crumb{Label: t.Name, Href: route.SystemTenant(t.Name)}, ui.Crumb{Label: "Act as administrator"})
-	return s.Confirm(w, r, actor, page, officeview.Confirm(m))
+	return s.Confirm(w, r, actor, page, adminview.Confirm(m))
 }
 
 func (s *Server) systemAct(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {

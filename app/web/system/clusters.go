@@ -11,7 +11,7 @@ import (
 	"loom/app/httpx"
 	"loom/app/loom"
 	"loom/app/web/page"
-	"loom/views/officeview"
+	"loom/views/adminview"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -38,10 +38,10 @@ func (s *Server) systemClusters(w http.ResponseWriter, r *http.Request, actor lo
 	text := func(name, label, value string) ui.FieldModel {
 		return ui.FieldModel{Name: name, Label: label, Value: value, Optional: true, Width: "s", MaxLength: 255, Error: errs.For(name)}
 	}
-	filters := officeview.FiltersModel{Action: route.SystemClusters(), Target: "clusters-list", Fields: []ui.FieldModel{
+	filters := adminview.FiltersModel{Action: route.SystemClusters(), Target: "clusters-list", Fields: []ui.FieldModel{
 		{Name: "q", Label: "Search", Kind: ui.FieldSearch, Value: f.Words, Optional: true, Width: "s", MaxLength: 200}, text("tenant", "Tenant", f.Tenant), text("owner", "Owner", f.Owner),
 		{Name: "status", Label: "Status", Kind: ui.FieldSelect, Width: "s", Optional: true, Options: page.Options(string(f.Status), statuses...), Error: errs.For("status")}}}
-	grid := officeview.GridModel{ID: "clusters", Caption: "Clusters of all tenants, the newest first", Now: s.Now(),
+	grid := adminview.TableModel{ID: "clusters", Caption: "Clusters of all tenants, the newest first", Now: s.Now(),
 		Pages:   page.Turned("Pages of clusters", route.SystemClusters(), list.Next, list.Prev, "q", f.Words, "tenant", f.Tenant, "owner", f.Owner, "status", string(f.Status)),
 		Columns: []ui.Column{{Label: "Cluster"}, {Label: "Status"}, {Label: "Tenant"}, {Label: "Owner"}, {Label: "Template", Low: true}, {Label: "Nodes", Numeric: true}, {Label: "Created", Low: true}, {Label: "Lease ends", Low: true}},
 		Empty:   ui.EmptyModel{Icon: "cluster", Text: "No tenant has a cluster."}}
@@ -54,15 +54,15 @@ func (s *Server) systemClusters(w http.ResponseWriter, r *http.Request, actor lo
 	}
 	for _, c := range list.Items {
 		state := ui.ClusterState(c.Status)
-		name := officeview.Cell{Text: c.Name, Sub: c.ID.String()}
+		name := adminview.Cell{Text: c.Name, Sub: c.ID.String()}
 		if c.Tenant == actor.TenantName {
 			name.Href = route.Cluster(c.ID)
 		}
-		grid.Rows = append(grid.Rows, []officeview.Cell{name, {State: &state}, {Text: c.Tenant, Href: route.SystemTenant(c.Tenant), Mono: true}, {Text: string(c.Owner), Mono: true}, {Text: c.Template},
+		grid.Rows = append(grid.Rows, []adminview.Cell{name, {State: &state}, {Text: c.Tenant, Href: route.SystemTenant(c.Tenant), Mono: true}, {Text: string(c.Owner), Mono: true}, {Text: c.Template},
 			{Text: strconv.Itoa(c.Nodes)}, {Time: c.Created}, {Time: c.Expires}})
 	}
-	m := officeview.SheetModel{Title: "Clusters", Intro: "Clusters of all tenants. To open one of another tenant, act as the administrator of that tenant; its page offers that.",
-		Parts: []templ.Component{officeview.Filters(filters), officeview.Grid(grid)}}
+	m := adminview.PageModel{Title: "Clusters", Intro: "Clusters of all tenants. To open one of another tenant, act as the administrator of that tenant; its page offers that.",
+		Parts: []templ.Component{adminview.Filters(filters), adminview.Table(grid)}}
 	return s.Sheet(w, r, actor, status, page.SystemFrame("Clusters", route.SystemClusters()), m)
 }
 

@@ -11,7 +11,7 @@ import (
 	"loom/app/loom"
 	"loom/app/processes"
 	"loom/app/web/page"
-	"loom/views/officeview"
+	"loom/views/adminview"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -63,7 +63,7 @@ func (s *Server) systemJobs(w http.ResponseWriter, r *http.Request, actor loom.A
 		}
 		errs, status = ui.NewFormErrors("", e.Fields), http.StatusUnprocessableEntity
 	}
-	m := officeview.SheetModel{Title: "River jobs", Intro: "Work of the schedulers, hooks and provider requests; those of a tenant's tasks when a tenant is given. The tasks of operations follow their operation and cannot be changed here.",
+	m := adminview.PageModel{Title: "River jobs", Intro: "Work of the schedulers, hooks and provider requests; those of a tenant's tasks when a tenant is given. The tasks of operations follow their operation and cannot be changed here.",
 		Parts: []templ.Component{jobFilters(q, errs), s.jobGrid(r, q, list)}}
 	return s.Sheet(w, r, actor, status, page.SystemFrame("River jobs", route.SystemJobs()), m)
 }
@@ -79,18 +79,18 @@ func jobFilters(q jobQuery, errs ui.FormErrors) templ.Component {
 	text := func(name, label, value string) ui.FieldModel {
 		return ui.FieldModel{Name: name, Label: label, Value: value, Optional: true, Width: "s", MaxLength: 255, Error: errs.For(name)}
 	}
-	m := officeview.FiltersModel{Action: route.SystemJobs(), Target: "jobs-list", Fields: []ui.FieldModel{
+	m := adminview.FiltersModel{Action: route.SystemJobs(), Target: "jobs-list", Fields: []ui.FieldModel{
 		{Name: "state", Label: "State", Kind: ui.FieldSelect, Width: "s", Optional: true, Options: page.Options(q.state, states...), Error: errs.For("state")},
 		{Name: "queue", Label: "Queue", Kind: ui.FieldSelect, Width: "s", Optional: true, Options: page.Options(q.queue, queues...), Error: errs.For("queue")},
 		text("kind", "Kind", q.kind), text("id", "Number", q.id), text("tenant", "Tasks of tenant", q.tenant)}}
 	if q != (jobQuery{}) {
 		m.Clear = route.SystemJobs()
 	}
-	return officeview.Filters(m)
+	return adminview.Filters(m)
 }
 
 func (s *Server) jobGrid(r *http.Request, q jobQuery, list processes.RiverJobList) templ.Component {
-	grid := officeview.GridModel{ID: "jobs", Caption: "River jobs, the newest first", Now: s.Now(), Pages: page.Turned("Pages of River jobs", route.SystemJobs(), list.Next, list.Prev, q.pairs()...),
+	grid := adminview.TableModel{ID: "jobs", Caption: "River jobs, the newest first", Now: s.Now(), Pages: page.Turned("Pages of River jobs", route.SystemJobs(), list.Next, list.Prev, q.pairs()...),
 		Columns: []ui.Column{{Label: "River job"}, {Label: "Kind"}, {Label: "State"}, {Label: "Attempts", Numeric: true, Low: true}, {Label: "Due"}, {Label: "Error", Low: true}},
 		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "There is no River job."}}
 	if q != (jobQuery{}) {
@@ -99,12 +99,12 @@ func (s *Server) jobGrid(r *http.Request, q jobQuery, list processes.RiverJobLis
 	grid.CSV, grid.JSON = s.ExportsOf(r)
 	for _, j := range list.Items {
 		state := jobStates[j.State]
-		grid.Rows = append(grid.Rows, []officeview.Cell{
+		grid.Rows = append(grid.Rows, []adminview.Cell{
 			{Text: strconv.FormatInt(j.ID, 10), Href: route.SystemJob(j.ID), Mono: true, Sub: j.Queue}, {Text: j.Kind, Mono: true}, {State: &state},
 			{Text: strconv.Itoa(j.Attempt) + " of " + strconv.Itoa(j.MaxAttempts)}, {Time: j.Due}, {Text: page.CutShort(j.Error)},
 		})
 	}
-	return officeview.Grid(grid)
+	return adminview.Table(grid)
 }
 
 func jobFrameCrumbs(id int64) []ui.Crumb {
@@ -122,7 +122,7 @@ func (s *Server) systemJob(w http.ResponseWriter, r *http.Request, actor loom.Ac
 		return err
 	}
 	state := jobStates[j.State]
-	m := officeview.SheetModel{Title: "River job " + strconv.FormatInt(j.ID, 10), State: &state}
+	m := adminview.PageModel{Title: "River job " + strconv.FormatInt(j.ID, 10), State: &state}
 	about := func(verb string) string { return page.Capital(verb) + " River job " + strconv.FormatInt(j.ID, 10) }
 	for _, a := range []struct {
 		verb string
@@ -137,12 +137,12 @@ func (s *Server) systemJob(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	facts := []ui.Def{{Term: "Kind", Text: j.Kind, Mono: true}, {Term: "Queue", Text: j.Queue, Mono: true}, {Term: "Attempts", Text: strconv.Itoa(j.Attempt) + " of " + strconv.Itoa(j.MaxAttempts)},
 		when("Made", ui.Def{Value: ui.Time(j.Created, s.Now())}), when("Due", ui.Def{Value: ui.Time(j.Due, s.Now())}), when("Last tried", ui.Def{Value: ui.Time(j.Attempted, s.Now())}), when("Ended", ui.Def{Value: ui.Time(j.Ended, s.Now())})}
 	if j.Tenant != "" {
-		facts = append(facts, ui.Def{Term: "Tenant", Value: officeview.Link(j.Tenant, route.SystemTenant(j.Tenant))})
+		facts = append(facts, ui.Def{Term: "Tenant", Value: adminview.Link(j.Tenant, route.SystemTenant(j.Tenant))})
 	}
 	if j.Task.Number > 0 {
 		task := ui.Def{Term: "Task", Text: j.Task.Operation.String() + ", task " + strconv.Itoa(j.Task.Number), Mono: true}
 		if j.Tenant == actor.TenantName {
-			task = ui.Def{Term: "Task", Value: officeview.Link(task.Text, route.Task(j.Task))}
+			task = ui.Def{Term: "Task", Value: adminview.Link(task.Text, route.Task(j.Task))}
 		}
 		facts = append(facts, task)
 	}
@@ -165,9 +165,9 @@ func jobErrors(see ui.Viewer, j processes.RiverJob) templ.Component {
 		parts = append(parts, ui.Code(ui.CodeModel{ID: code, Label: "Attempt " + strconv.Itoa(e.Attempt) + ", " + see.Full(e.At), Text: text}))
 	}
 	if len(parts) == 0 {
-		parts = append(parts, officeview.Text("No attempt failed."))
+		parts = append(parts, adminview.Text("No attempt failed."))
 	}
-	return officeview.Card("errors-title", "Errors", parts...)
+	return adminview.Card("errors-title", "Errors", parts...)
 }
 
 var jobQuestions = map[string][]string{
@@ -191,9 +191,9 @@ func (s *Server) systemJobAsk(w http.ResponseWriter, r *http.Request, actor loom
 		return err
 	}
 	button := page.Capital(verb) + " River job " + strconv.FormatInt(id, 10)
-	m := officeview.ConfirmModel{Action: r.URL.Path, Lines: append([]string{"It is of the kind " + j.Kind + ", on the queue " + j.Queue + "."}, lines...), Button: button, Busy: "Working…", Cancel: route.SystemJob(id), Harmless: verb == "retry"}
+	m := adminview.ConfirmModel{Action: r.URL.Path, Lines: append([]string{"It is of the kind " + j.Kind + ", on the queue " + j.Queue + "."}, lines...), Button: button, Busy: "Working…", Cancel: route.SystemJob(id), Harmless: verb == "retry"}
 	page := page.SystemFrame(button, route.SystemJobs(), append(jobFrameCrumbs(id), ui.Crumb{Label: page.Capital(verb)})...)
-	return s.Confirm(w, r, actor, page, officeview.Confirm(m))
+	return s.Confirm(w, r, actor, page, adminview.Confirm(m))
 }
 
 func (s *Server) systemJobAct(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {

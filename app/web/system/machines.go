@@ -13,7 +13,7 @@ import (
 	"loom/app/httpx"
 	"loom/app/loom"
 	"loom/app/web/page"
-	"loom/views/officeview"
+	"loom/views/adminview"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -25,16 +25,16 @@ func (s *Server) looksPart(r *http.Request, actor loom.Actor) ([]templ.Component
 	if err != nil {
 		return nil, err
 	}
-	grid := officeview.GridModel{ID: "looks", Caption: "Searches for orphans", ShowCaption: true, Now: s.Now(),
+	grid := adminview.TableModel{ID: "looks", Caption: "Searches for orphans", ShowCaption: true, Now: s.Now(),
 		Columns: []ui.Column{{Label: "Provider"}, {Label: "Tenant"}, {Label: "Last search"}, {Label: "Result"}},
 		Empty:   ui.EmptyModel{Icon: "search", Text: "No provider may have machines: there are no clusters, and none ended within a week."}}
 	for _, l := range sweeps {
 		last, progress := s.LookCells(l)
-		grid.Rows = append(grid.Rows, []officeview.Cell{{Text: l.Provider}, {Text: l.TenantName, Mono: true}, last, progress})
+		grid.Rows = append(grid.Rows, []adminview.Cell{{Text: l.Provider}, {Text: l.TenantName, Mono: true}, last, progress})
 	}
-	parts := []templ.Component{officeview.Grid(grid)}
+	parts := []templ.Component{adminview.Table(grid)}
 	if len(sweeps) > 0 {
-		parts = append(parts, officeview.Act(route.SystemOrphansLook(), page.LookNow))
+		parts = append(parts, adminview.Act(route.SystemOrphansLook(), page.LookNow))
 	}
 	return parts, nil
 }
@@ -68,44 +68,44 @@ func (s *Server) systemOrphans(w http.ResponseWriter, r *http.Request, actor loo
 	for _, t := range tenants {
 		names[t.ID] = t.Name
 	}
-	lost := officeview.GridModel{ID: "orphans", Caption: "Orphans", ShowCaption: true, Now: s.Now(),
+	lost := adminview.TableModel{ID: "orphans", Caption: "Orphans", ShowCaption: true, Now: s.Now(),
 		Columns: []ui.Column{{Label: "Machine"}, {Label: "Provider"}, {Label: "Tenant"}, {Label: "Cluster", Low: true}, {Label: "First seen", Low: true}, {Label: "Actions", LabelHidden: true}},
 		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "There are no orphans."}}
 	if len(orphans) > 0 {
 		lost.CSV, lost.JSON = s.ExportsOf(r)
 	}
 	for _, o := range orphans {
-		lost.Rows = append(lost.Rows, []officeview.Cell{
+		lost.Rows = append(lost.Rows, []adminview.Cell{
 			{Text: o.Machine, Mono: true, Sub: page.OrphanName(o)}, {Text: o.Provider}, {Text: o.TenantName, Mono: true}, {Text: o.Cluster.String(), Mono: true}, {Time: o.FirstSeen},
 			{Buttons: []ui.ButtonModel{page.Opening("Remove", "Remove machine "+o.Machine, route.SystemOrphanRemove(o.ID), ui.Danger)}},
 		})
 	}
-	left := officeview.GridModel{ID: "leftovers", Caption: "Leftovers", ShowCaption: true, Now: s.Now(),
+	left := adminview.TableModel{ID: "leftovers", Caption: "Leftovers", ShowCaption: true, Now: s.Now(),
 		Columns: []ui.Column{{Label: "Machine"}, {Label: "Provider"}, {Label: "Tenant"}, {Label: "Cluster"}, {Label: "Last try"}, {Label: "Actions", LabelHidden: true}},
 		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "Nothing was left behind."}}
 	if len(leftovers) > 0 {
 		left.CSV, left.JSON = s.ExportsAt(route.SystemLeftovers(), nil)
 	}
 	for _, l := range leftovers {
-		machine := officeview.Cell{Text: l.Machine, Mono: true, Sub: l.Hostname}
+		machine := adminview.Cell{Text: l.Machine, Mono: true, Sub: l.Hostname}
 		if l.Machine == "" {
 			machine.Text, machine.Mono = "name not known", false
 		}
-		left.Rows = append(left.Rows, []officeview.Cell{
+		left.Rows = append(left.Rows, []adminview.Cell{
 			machine, {Text: l.Provider}, {Text: names[l.Tenant], Mono: true}, {Text: l.Cluster.String(), Mono: true},
 			{Time: l.Last, Sub: ui.Count(l.Tries, "try", "tries") + ": " + l.Error},
 			{Buttons: []ui.ButtonModel{page.Opening("Give up", "Give up what is left of cluster "+l.Cluster.String(), route.SystemAbandon(names[l.Tenant], l.Cluster), ui.Danger)}},
 		})
 	}
-	m := officeview.SheetModel{Title: "Orphans and leftovers", Intro: "Machines that may go on running and costing although no cluster uses them. Orphans carry a tag of Loom, but no live node claims them, or it has another machine; leftovers are what the delete of their cluster could not delete.",
-		Parts: []templ.Component{officeview.Grid(lost), officeview.Grid(left)}, Calls: []ui.JSONCall{page.Call("orphans", http.MethodGet, "/v2/orphans", ""), page.Call("leftovers", http.MethodGet, "/v2/leftovers", "")}}
+	m := adminview.PageModel{Title: "Orphans and leftovers", Intro: "Machines that may go on running and costing although no cluster uses them. Orphans carry a tag of Loom, but no live node claims them, or it has another machine; leftovers are what the delete of their cluster could not delete.",
+		Parts: []templ.Component{adminview.Table(lost), adminview.Table(left)}, Calls: []ui.JSONCall{page.Call("orphans", http.MethodGet, "/v2/orphans", ""), page.Call("leftovers", http.MethodGet, "/v2/leftovers", "")}}
 	looks, err := s.looksPart(r, actor)
 	if err != nil {
 		return err
 	}
 	m.Parts = append(m.Parts, looks...)
 	if len(leftovers) > 0 {
-		m.Parts = append(m.Parts, officeview.Act(route.SystemLeftoversRetry(), ui.ButtonModel{Label: "Try all leftovers again", Busy: "Asking…", Icon: "rotate", Submit: true}))
+		m.Parts = append(m.Parts, adminview.Act(route.SystemLeftoversRetry(), ui.ButtonModel{Label: "Try all leftovers again", Busy: "Asking…", Icon: "rotate", Submit: true}))
 	}
 	return s.LiveSheet(w, r, actor, route.TopicSystem(), page.SystemFrame("Orphans and leftovers", route.SystemOrphans()), m)
 }
@@ -133,13 +133,13 @@ func (s *Server) ofOrphan(r *http.Request, actor loom.Actor) (loom.Orphan, error
 }
 
 func (s *Server) orphanPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, o loom.Orphan, typed string, errs ui.FormErrors, status int) error {
-	m := officeview.ConfirmModel{Action: r.URL.Path, Errors: errs, Type: o.Machine, Typed: typed, Button: "Remove machine " + o.Machine, Busy: "Removing…", Cancel: route.SystemOrphans(),
+	m := adminview.ConfirmModel{Action: r.URL.Path, Errors: errs, Type: o.Machine, Typed: typed, Button: "Remove machine " + o.Machine, Busy: "Removing…", Cancel: route.SystemOrphans(),
 		Lines: []string{"The machine is deleted at the provider " + o.Provider + " of the tenant " + o.TenantName + " with all that is on it. Whether no node has it after all is checked once more.", "This waits for the provider, up to a minute."}}
 	if o.Own != "" {
 		m.Lines = append(m.Lines, "The machine of the node, "+o.Own+", stays.")
 	}
 	page := page.SystemFrame("Remove machine "+o.Machine, route.SystemOrphans(), ui.Crumb{Label: "Orphans and leftovers", Href: route.SystemOrphans()}, ui.Crumb{Label: "Remove"})
-	return s.AnswerConfirm(w, r, actor, status, page, officeview.Confirm(m))
+	return s.AnswerConfirm(w, r, actor, status, page, adminview.Confirm(m))
 }
 
 func (s *Server) systemOrphanAsk(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
@@ -160,7 +160,7 @@ func (s *Server) systemOrphanRemove(w http.ResponseWriter, r *http.Request, acto
 		return err
 	}
 	const title = "The machine was not removed."
-	if typed := f.Get(officeview.FieldConfirm); typed != o.Machine {
+	if typed := f.Get(adminview.FieldConfirm); typed != o.Machine {
 		return s.orphanPage(w, r, actor, o, typed, page.BadConfirm(title, o.Machine), http.StatusUnprocessableEntity)
 	}
 	err = s.Processes.RemoveOrphan(r.Context(), actor, o.ID)
@@ -195,7 +195,7 @@ func (s *Server) abandonPage(w http.ResponseWriter, r *http.Request, actor loom.
 	if err != nil {
 		return err
 	}
-	m := officeview.ConfirmModel{Action: r.URL.Path, Errors: errs, Type: id.String(), Typed: typed, Button: "Give up leftovers of cluster " + id.String(), Busy: "Giving up…", Cancel: route.SystemOrphans(), ItemsNote: "These stay at the provider:",
+	m := adminview.ConfirmModel{Action: r.URL.Path, Errors: errs, Type: id.String(), Typed: typed, Button: "Give up leftovers of cluster " + id.String(), Busy: "Giving up…", Cancel: route.SystemOrphans(), ItemsNote: "These stay at the provider:",
 		Lines: []string{"Loom forgets what the delete of the cluster left behind and terminates the cluster. Nothing is deleted at the provider: the machines may go on running and costing, look after them there."}}
 	for _, l := range all {
 		if l.Tenant == tenant.ID && l.Cluster == id {
@@ -206,7 +206,7 @@ func (s *Server) abandonPage(w http.ResponseWriter, r *http.Request, actor loom.
 		return loom.NewError(loom.NotFound, "Nothing is left of cluster %s; it may have been removed meanwhile.", id)
 	}
 	page := page.SystemFrame("Give up leftovers of cluster "+id.String(), route.SystemOrphans(), ui.Crumb{Label: "Orphans and leftovers", Href: route.SystemOrphans()}, ui.Crumb{Label: "Give up"})
-	return s.AnswerConfirm(w, r, actor, status, page, officeview.Confirm(m))
+	return s.AnswerConfirm(w, r, actor, status, page, adminview.Confirm(m))
 }
 
 func (s *Server) ofAbandon(r *http.Request, actor loom.Actor) (loom.Tenant, loom.ClusterID, error) {
@@ -232,7 +232,7 @@ func (s *Server) systemAbandon(w http.ResponseWriter, r *http.Request, actor loo
 		return err
 	}
 	const title = "Nothing was given up."
-	if typed := f.Get(officeview.FieldConfirm); typed != id.String() {
+	if typed := f.Get(adminview.FieldConfirm); typed != id.String() {
 		return s.abandonPage(w, r, actor, typed, page.BadConfirm(title, id.String()), http.StatusUnprocessableEntity)
 	}
 	err = s.Clusters.AbandonIn(r.Context(), actor, tenant, id)
@@ -252,14 +252,14 @@ func (s *Server) systemPlugins(w http.ResponseWriter, r *http.Request, actor loo
 	if err != nil {
 		return err
 	}
-	m := officeview.SheetModel{Title: "Plugin types", Intro: "What provisioners can talk to. Types register themselves when a provisioner starts that carries them."}
+	m := adminview.PageModel{Title: "Plugin types", Intro: "What provisioners can talk to. Types register themselves when a provisioner starts that carries them."}
 	for _, kind := range []loom.EntityKind{loom.KindProviderType, loom.KindAutomatorType} {
 		list, err := s.Catalog.Entries(r.Context(), actor, kind, catalog.ListInput{Page: loom.Page{Limit: loom.MaxPageLimit}})
 		if err != nil {
 			return err
 		}
 		title := map[loom.EntityKind]string{loom.KindProviderType: "Provider types", loom.KindAutomatorType: "Automator types"}[kind]
-		grid := officeview.GridModel{ID: string(kind), Caption: title, ShowCaption: true, Now: s.Now(),
+		grid := adminview.TableModel{ID: string(kind), Caption: title, ShowCaption: true, Now: s.Now(),
 			Columns: []ui.Column{{Label: "Type"}, {Label: "Version", Numeric: true, Low: true}, {Label: "Fields"}, {Label: "Resources", Low: true}, {Label: "Carried by"}, {Label: "Registered", Low: true}},
 			Empty:   ui.EmptyModel{Icon: "box", Text: "No type is registered. Start a provisioner."}}
 		for _, item := range list.Items {
@@ -273,23 +273,23 @@ func (s *Server) systemPlugins(w http.ResponseWriter, r *http.Request, actor loo
 					carried = append(carried, ui.Def{Term: string(p.ID), Text: "release " + p.Carried()[t.Name]})
 				}
 			}
-			grid.Rows = append(grid.Rows, []officeview.Cell{
+			grid.Rows = append(grid.Rows, []adminview.Cell{
 				{Text: t.Name, Href: route.SystemPlugin(string(kind), t.Name), Mono: true, Sub: t.Description}, {Text: strconv.Itoa(item.Version)}, {Part: fieldsOf(t)}, {Text: strings.Join(page.SortedKeys(t.ResourceTypes), ", ")},
 				carriers(carried), {Time: item.Time},
 			})
 		}
-		m.Parts = append(m.Parts, officeview.Grid(grid))
+		m.Parts = append(m.Parts, adminview.Table(grid))
 		m.Calls = append(m.Calls, page.Call(strings.ToLower(title), http.MethodGet, "/v2/plugins/"+string(kind), ""))
 	}
 	return s.Sheet(w, r, actor, http.StatusOK, page.SystemFrame("Plugin types", route.SystemPlugins()), m)
 }
 
 // carriers folds the processes that carry a type.
-func carriers(processes []ui.Def) officeview.Cell {
+func carriers(processes []ui.Def) adminview.Cell {
 	if len(processes) == 0 {
-		return officeview.Cell{Text: "no process"}
+		return adminview.Cell{Text: "no process"}
 	}
-	return officeview.Cell{Part: officeview.Details(officeview.DetailsModel{Summary: ui.Count(len(processes), "process", "processes"), Facts: processes})}
+	return adminview.Cell{Part: adminview.Details(adminview.DetailsModel{Summary: ui.Count(len(processes), "process", "processes"), Facts: processes})}
 }
 
 // fieldsOf folds the declared fields of a type, those of administrators first.
@@ -301,5 +301,5 @@ func fieldsOf(t *loom.PluginType) templ.Component {
 			facts = append(facts, ui.Def{Term: name, Text: f.Type + ", for " + who + "s. " + f.Tip})
 		}
 	}
-	return officeview.Details(officeview.DetailsModel{Summary: ui.Count(len(facts), "field", "fields"), Facts: facts})
+	return adminview.Details(adminview.DetailsModel{Summary: ui.Count(len(facts), "field", "fields"), Facts: facts})
 }

@@ -10,7 +10,7 @@ import (
 
 	"loom/app/loom"
 	"loom/app/web/page"
-	"loom/views/officeview"
+	"loom/views/adminview"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -63,7 +63,7 @@ func (s *Server) systemOverview(w http.ResponseWriter, r *http.Request, actor lo
 		machines.Tone, machines.Note = ui.ToneWarn, "may go on costing"
 	}
 	tiles = append(tiles, machines)
-	m := officeview.SheetModel{Title: "System", Intro: "The whole installation at this moment. Programs read the same at /metrics, and whether a process works at /healthz and /readyz.",
+	m := adminview.PageModel{Title: "System", Intro: "The whole installation at this moment. Programs read the same at /metrics, and whether a process works at /healthz and /readyz.",
 		Parts:   []templ.Component{ui.Tiles(tiles), statusGrid(figures, failed), clusterGrid(figures)},
 		Banners: append(workerAlert(figures), workerlessAlert(uses.Items)...), Calls: []ui.JSONCall{page.Call("queues", http.MethodGet, "/v2/metrics/queues", ""), page.Call("processes", http.MethodGet, "/v2/processes", "")}}
 	return s.LiveSheet(w, r, actor, route.TopicSystem(), page.SystemFrame("System", route.System()), m)
@@ -98,21 +98,21 @@ func workerlessAlert(tenants []loom.Tenant) []ui.BannerModel {
 }
 
 // check is a line of the status: what, how it is, and the figure.
-func check(what string, good bool, text string) []officeview.Cell {
+func check(what string, good bool, text string) []adminview.Cell {
 	state := ui.State{Word: "Good", Icon: "check-circle", Tone: ui.ToneOK}
 	if !good {
 		state = ui.State{Word: "Needs a look", Icon: "alert", Tone: ui.ToneWarn}
 	}
-	return []officeview.Cell{{Text: what, State: &state, Sub: text}}
+	return []adminview.Cell{{Text: what, State: &state, Sub: text}}
 }
 
 // unused is a line of the status of something that nobody uses.
-func unused(what, text string) []officeview.Cell {
-	return []officeview.Cell{{Text: what, State: &ui.State{Word: "Not used", Icon: "circle", Tone: ui.ToneIdle}, Sub: text}}
+func unused(what, text string) []adminview.Cell {
+	return []adminview.Cell{{Text: what, State: &ui.State{Word: "Not used", Icon: "circle", Tone: ui.ToneIdle}, Sub: text}}
 }
 
 func statusGrid(f loom.Figures, failed error) templ.Component {
-	g := officeview.GridModel{ID: "status", Caption: "Status", ShowCaption: true, Columns: []ui.Column{{Label: "Part and state"}}, Empty: ui.EmptyModel{Icon: "alert", Text: "Nothing could be read."}}
+	g := adminview.TableModel{ID: "status", Caption: "Status", ShowCaption: true, Columns: []ui.Column{{Label: "Part and state"}}, Empty: ui.EmptyModel{Icon: "alert", Text: "Nothing could be read."}}
 	if failed != nil {
 		g.Rows = append(g.Rows, check("Figures", false, "Some could not be read in time; the database is slow or away."))
 	}
@@ -133,15 +133,15 @@ func statusGrid(f loom.Figures, failed error) templ.Component {
 		}
 		g.Rows = append(g.Rows, row)
 	}
-	return officeview.Grid(g)
+	return adminview.Table(g)
 }
 
 // processRows tells of each kind of process whether one is alive.
-func processRows(f loom.Figures, failed error) [][]officeview.Cell {
+func processRows(f loom.Figures, failed error) [][]adminview.Cell {
 	if failed != nil && f.Processes == nil {
-		return [][]officeview.Cell{check("Processes", false, "They could not be read in time.")}
+		return [][]adminview.Cell{check("Processes", false, "They could not be read in time.")}
 	}
-	var rows [][]officeview.Cell
+	var rows [][]adminview.Cell
 	for _, kind := range []string{loom.ProcessWeb, loom.ProcessScheduler, loom.ProcessProvisioner} {
 		found := loom.ProcessFigure{Kind: kind}
 		for _, p := range f.Processes {
@@ -170,5 +170,5 @@ func clusterGrid(f loom.Figures) templ.Component {
 	if f.LeasesEnding != nil {
 		defs = append(defs, ui.Def{Term: "Leases that end within a day", Text: strconv.Itoa(*f.LeasesEnding)})
 	}
-	return officeview.Card("clusters-title", "Clusters of all tenants", ui.Definitions(defs))
+	return adminview.Card("clusters-title", "Clusters of all tenants", ui.Definitions(defs))
 }

@@ -11,8 +11,8 @@ import (
 	"loom/app/httpx"
 	"loom/app/loom"
 	"loom/app/web/page"
+	"loom/views/adminview"
 	"loom/views/layout"
-	"loom/views/officeview"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -46,20 +46,20 @@ func (s *Server) systemPlugin(w http.ResponseWriter, r *http.Request, actor loom
 	if err != nil {
 		return err
 	}
-	m := officeview.SheetModel{Title: t.Name, Intro: t.Description, Calls: []ui.JSONCall{page.Call("read", http.MethodGet, "/v2/plugins/"+string(kind)+"/"+t.Name, "")}}
+	m := adminview.PageModel{Title: t.Name, Intro: t.Description, Calls: []ui.JSONCall{page.Call("read", http.MethodGet, "/v2/plugins/"+string(kind)+"/"+t.Name, "")}}
 	for _, who := range []struct{ group, title string }{{"admin", "Form for administrators"}, {"user", "Form for users"}} {
 		if g := t.Parameters[who.group]; len(g.Fields) > 0 {
-			m.Parts = append(m.Parts, officeview.Card(who.group+"-title", who.title, pluginForm(who.group, g)...))
+			m.Parts = append(m.Parts, adminview.Card(who.group+"-title", who.title, pluginForm(who.group, g)...))
 		}
 	}
-	files := officeview.GridModel{ID: "files", Caption: "Files it takes", ShowCaption: true, Columns: []ui.Column{{Label: "Resource type"}, {Label: "Format"}, {Label: "Permissions"}},
+	files := adminview.TableModel{ID: "files", Caption: "Files it takes", ShowCaption: true, Columns: []ui.Column{{Label: "Resource type"}, {Label: "Format"}, {Label: "Permissions"}},
 		Empty: ui.EmptyModel{Icon: "file", Text: "It takes no files."}}
 	for _, name := range page.SortedKeys(t.ResourceTypes) {
-		files.Rows = append(files.Rows, []officeview.Cell{{Text: name, Mono: true}, {Text: t.ResourceTypes[name].Format}, {Text: t.ResourceTypes[name].Permissions, Mono: true}})
+		files.Rows = append(files.Rows, []adminview.Cell{{Text: name, Mono: true}, {Text: t.ResourceTypes[name].Format}, {Text: t.ResourceTypes[name].Permissions, Mono: true}})
 	}
-	past := officeview.GridModel{ID: "versions", Caption: "Versions", ShowCaption: true, Now: s.Now(), Columns: []ui.Column{{Label: "Version"}, {Label: "Registered"}, {Label: "By"}, {Label: "Actions", LabelHidden: true}}}
+	past := adminview.TableModel{ID: "versions", Caption: "Versions", ShowCaption: true, Now: s.Now(), Columns: []ui.Column{{Label: "Version"}, {Label: "Registered"}, {Label: "By"}, {Label: "Actions", LabelHidden: true}}}
 	for i, v := range versions {
-		row := []officeview.Cell{{Text: strconv.Itoa(v.Version)}, {Time: v.Time}, {Text: string(v.Author)}, {}}
+		row := []adminview.Cell{{Text: strconv.Itoa(v.Version)}, {Time: v.Time}, {Text: string(v.Author)}, {}}
 		if i == 0 {
 			row[0].Sub = "in use"
 		} else {
@@ -67,13 +67,13 @@ func (s *Server) systemPlugin(w http.ResponseWriter, r *http.Request, actor loom
 		}
 		past.Rows = append(past.Rows, row)
 	}
-	m.Parts = append(m.Parts, officeview.Grid(files), officeview.Grid(past))
+	m.Parts = append(m.Parts, adminview.Table(files), adminview.Table(past))
 	return s.Sheet(w, r, actor, http.StatusOK, pluginFrame(t.Name, ui.Crumb{Label: t.Name}), m)
 }
 
 // pluginForm previews the form that is made from a group of fields; nothing is sent.
 func pluginForm(group string, g loom.FieldGroup) []templ.Component {
-	parts := []templ.Component{officeview.Text(requiredText(g.Required))}
+	parts := []templ.Component{adminview.Text(requiredText(g.Required))}
 	for _, name := range page.SortedKeys(g.Fields) {
 		f := g.Fields[name]
 		m := ui.FieldModel{Name: group + "-" + name, Label: f.Label, Help: f.Tip, Optional: true}
@@ -156,8 +156,8 @@ func (s *Server) systemPluginAsk(w http.ResponseWriter, r *http.Request, actor l
 	}
 	button := "Remove version " + strconv.Itoa(version) + " of " + t.Name
 	back := route.SystemPlugin(string(kind), t.Name)
-	m := officeview.ConfirmModel{Action: r.URL.Path, Button: button, Busy: "Removing…", Cancel: back, Lines: []string{"Nothing uses it: providers and services go by the newest version. It cannot be brought back."}}
-	return s.Confirm(w, r, actor, pluginFrame(button, ui.Crumb{Label: t.Name, Href: back}, ui.Crumb{Label: "Remove"}), officeview.Confirm(m))
+	m := adminview.ConfirmModel{Action: r.URL.Path, Button: button, Busy: "Removing…", Cancel: back, Lines: []string{"Nothing uses it: providers and services go by the newest version. It cannot be brought back."}}
+	return s.Confirm(w, r, actor, pluginFrame(button, ui.Crumb{Label: t.Name, Href: back}, ui.Crumb{Label: "Remove"}), adminview.Confirm(m))
 }
 
 func (s *Server) systemPluginRemove(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {

@@ -10,7 +10,7 @@ import (
 	"loom/app/loom"
 	"loom/app/processes"
 	"loom/app/web/page"
-	"loom/views/officeview"
+	"loom/views/adminview"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -49,7 +49,7 @@ func (s *Server) pausedText(r *http.Request, p processes.Pause) string {
 
 // queueStates lists the queues with what is on them.
 func (s *Server) queueStates(queues []processes.Queue) templ.Component {
-	m := officeview.GridModel{ID: "states", Caption: "River jobs by queue", ShowCaption: true, Now: s.Now(), Columns: []ui.Column{{Label: "Queue"}, {Label: "State"}},
+	m := adminview.TableModel{ID: "states", Caption: "River jobs by queue", ShowCaption: true, Now: s.Now(), Columns: []ui.Column{{Label: "Queue"}, {Label: "State"}},
 		Empty: ui.EmptyModel{Icon: "check-circle", Text: "Every queue is empty."}}
 	for _, state := range countedStates {
 		m.Columns = append(m.Columns, ui.Column{Label: jobStates[state].Word, Numeric: true, Low: state == "pending" || state == "scheduled"})
@@ -57,28 +57,28 @@ func (s *Server) queueStates(queues []processes.Queue) templ.Component {
 	m.Columns = append(m.Columns, ui.Column{Label: "Oldest"}, ui.Column{Label: "Actions", LabelHidden: true})
 	m.CSV, m.JSON = s.ExportsAt(route.SystemQueues(), nil)
 	for _, q := range queues {
-		works, name := ui.State{Word: "Works", Icon: "check-circle", Tone: ui.ToneOK}, officeview.Cell{Text: page.Capital(queueWord(q)), Sub: q.Name}
+		works, name := ui.State{Word: "Works", Icon: "check-circle", Tone: ui.ToneOK}, adminview.Cell{Text: page.Capital(queueWord(q)), Sub: q.Name}
 		if q.Tenant != "" {
 			name.Href = route.SystemTenant(q.Tenant)
 		}
-		state := officeview.Cell{State: &works}
+		state := adminview.Cell{State: &works}
 		if q.IsPaused() {
-			state = officeview.Cell{State: &pausedState, Time: q.Paused.At}
+			state = adminview.Cell{State: &pausedState, Time: q.Paused.At}
 			if q.Paused.By != "" {
 				state.Sub = "by " + string(q.Paused.By)
 			}
 		}
-		row := []officeview.Cell{name, state}
+		row := []adminview.Cell{name, state}
 		for _, counted := range countedStates {
-			row = append(row, officeview.Cell{Text: cappedText(q.Counts[counted])})
+			row = append(row, adminview.Cell{Text: cappedText(q.Counts[counted])})
 		}
-		actions := officeview.Cell{}
+		actions := adminview.Cell{}
 		if q.MayPause() {
 			actions.Buttons = []ui.ButtonModel{queueButton(q)}
 		}
-		m.Rows = append(m.Rows, append(row, officeview.Cell{Time: q.Oldest}, actions))
+		m.Rows = append(m.Rows, append(row, adminview.Cell{Time: q.Oldest}, actions))
 	}
-	return officeview.Grid(m)
+	return adminview.Table(m)
 }
 
 // whatStops says what pausing a queue means.
@@ -103,7 +103,7 @@ func (s *Server) systemQueueAsk(w http.ResponseWriter, r *http.Request, actor lo
 		return err
 	}
 	verb := r.PathValue("verb")
-	m := officeview.ConfirmModel{Action: r.URL.Path, Cancel: route.SystemQueues(), Button: page.Capital(verb) + " " + queueWord(q)}
+	m := adminview.ConfirmModel{Action: r.URL.Path, Cancel: route.SystemQueues(), Button: page.Capital(verb) + " " + queueWord(q)}
 	switch verb {
 	case "pause":
 		m.Busy, m.Lines = "Pausing…", whatStops(q)
@@ -122,7 +122,7 @@ func (s *Server) systemQueueAsk(w http.ResponseWriter, r *http.Request, actor lo
 		return loom.NewError(loom.NotFound, "There is no page %.100s.", r.URL.Path)
 	}
 	page := page.SystemFrame(m.Button, route.SystemQueues(), ui.Crumb{Label: "Queues", Href: route.SystemQueues()}, ui.Crumb{Label: page.Capital(verb)})
-	return s.Confirm(w, r, actor, page, officeview.Confirm(m))
+	return s.Confirm(w, r, actor, page, adminview.Confirm(m))
 }
 
 func (s *Server) systemQueueAct(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {

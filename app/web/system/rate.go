@@ -10,7 +10,7 @@ import (
 
 	"loom/app/loom"
 	"loom/app/processes"
-	"loom/views/officeview"
+	"loom/views/adminview"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -27,7 +27,7 @@ func (s *Server) queueStatesPart(r *http.Request, actor loom.Actor) (templ.Compo
 	}
 	attrs := ui.Live(route.SystemQueues())
 	attrs["hx-trigger"] = "loom:live, every 15s"
-	return officeview.Region(statesID, attrs, s.queueStates(queues)), nil
+	return adminview.Region(statesID, attrs, s.queueStates(queues)), nil
 }
 
 // paceParts are the counts of each queue and the pictures of the last hour.
@@ -40,10 +40,10 @@ func (s *Server) paceParts(r *http.Request, actor loom.Actor) ([]templ.Component
 	if err != nil {
 		return nil, err
 	}
-	charts := officeview.Bare("c-card l-stack", officeview.Text("Nothing was done within the last hour."))
+	charts := adminview.Bare("c-card l-stack", adminview.Text("Nothing was done within the last hour."))
 	if len(pace) > 0 {
 		done, wait, run := s.paceCharts(ui.ViewerOf(r.Context()), pace)
-		charts = officeview.Bare("l-stack", officeview.Bare("c-card", ui.Chart(done)), officeview.Bare("c-card", ui.Chart(wait)), officeview.Bare("c-card", ui.Chart(run)))
+		charts = adminview.Bare("l-stack", adminview.Bare("c-card", ui.Chart(done)), adminview.Bare("c-card", ui.Chart(wait)), adminview.Bare("c-card", ui.Chart(run)))
 	}
 	return []templ.Component{states, charts}, nil
 }

@@ -16,7 +16,7 @@ import (
 	"loom/app/loom"
 	"loom/app/processes"
 	"loom/app/web/page"
-	"loom/views/officeview"
+	"loom/views/adminview"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -36,7 +36,7 @@ func (s *Server) systemStatus(w http.ResponseWriter, r *http.Request, actor loom
 	defer cancel()
 	bucket := s.Catalog.CheckBucket(limited)
 
-	g := officeview.GridModel{ID: "status", Caption: "Status", Columns: []ui.Column{{Label: "Part and state"}}}
+	g := adminview.TableModel{ID: "status", Caption: "Status", Columns: []ui.Column{{Label: "Part and state"}}}
 	if failed != nil {
 		g.Rows = append(g.Rows, check("Database", false, "It did not answer in time: "+page.CutShort(loom.AsError(failed).Message)))
 	} else {
@@ -62,12 +62,12 @@ func (s *Server) systemStatus(w http.ResponseWriter, r *http.Request, actor loom
 	}
 	g.Rows = append(g.Rows, streams, certificateRow(s.PublicURL), clientRow(s.ProxyUnknown), check("Build", true, buildText(s.Version)))
 
-	m := officeview.SheetModel{Title: "Status", Intro: "How the parts of the installation are, as this process sees them. Programs ask /healthz whether it lives and /readyz whether it can do its work; figures are at /metrics.",
-		Parts: []templ.Component{officeview.Grid(g)}}
+	m := adminview.PageModel{Title: "Status", Intro: "How the parts of the installation are, as this process sees them. Programs ask /healthz whether it lives and /readyz whether it can do its work; figures are at /metrics.",
+		Parts: []templ.Component{adminview.Table(g)}}
 	return s.LiveSheet(w, r, actor, route.TopicSystem(), page.SystemFrame("Status", route.SystemStatus()), m)
 }
 
-func databaseRows(see ui.Viewer, s processes.Status) [][]officeview.Cell {
+func databaseRows(see ui.Viewer, s processes.Status) [][]adminview.Cell {
 	answer := "PostgreSQL " + s.Version + ", " + page.SizeOf(s.Size) + ", answers within " + strconv.FormatInt(s.Answer.Milliseconds(), 10) + " ms"
 	if !s.Primary {
 		answer += "; it is a standby and can only be read"
@@ -83,7 +83,7 @@ func databaseRows(see ui.Viewer, s processes.Status) [][]officeview.Cell {
 	if s.Leader != "" {
 		leader = s.Leader + " leads, until " + see.Full(s.LeaderUntil) + " at first"
 	}
-	return [][]officeview.Cell{
+	return [][]adminview.Cell{
 		check("Database", s.Primary && s.Answer < slowAnswer, answer),
 		check("Migrations", s.Migration > 0, "schema "+strconv.FormatInt(s.Migration, 10)+", River's "+strconv.FormatInt(s.River, 10)),
 		check("Clocks", s.Skew.Abs() < wideSkew, skew),
@@ -92,8 +92,8 @@ func databaseRows(see ui.Viewer, s processes.Status) [][]officeview.Cell {
 }
 
 // localRows say of each host with local machines what they may have, and what it lacks.
-func localRows(hosts []loom.LocalHost) [][]officeview.Cell {
-	var rows [][]officeview.Cell
+func localRows(hosts []loom.LocalHost) [][]adminview.Cell {
+	var rows [][]adminview.Cell
 	for _, host := range hosts {
 		if len(host.Lacks) > 0 {
 			rows = append(rows, check("Local machines on "+host.Host, false, strings.Join(host.Lacks, " ")))
@@ -106,7 +106,7 @@ func localRows(hosts []loom.LocalHost) [][]officeview.Cell {
 
 // certificateRow says whose the certificate is: Loom serves plain HTTP, which is safe on its
 // own host only.
-func certificateRow(public string) []officeview.Cell {
+func certificateRow(public string) []adminview.Cell {
 	u, err := url.Parse(public)
 	switch {
 	case err == nil && u.Scheme == "https":
@@ -124,7 +124,7 @@ func isLoopback(host string) bool {
 }
 
 // clientRow says whether Loom can tell where requests come from.
-func clientRow(proxyUnknown bool) []officeview.Cell {
+func clientRow(proxyUnknown bool) []adminview.Cell {
 	if proxyUnknown {
 		return check("Client addresses", false, "LOOM_PUBLIC_URL is set, LOOM_TRUSTED_PROXIES is not: every request counts as one from the proxy, in the audit and in the limits of sign-in. Set LOOM_TRUSTED_PROXIES to the network of the proxy.")
 	}

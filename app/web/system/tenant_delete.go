@@ -10,7 +10,7 @@ import (
 	"loom/app/loom"
 	"loom/app/processes"
 	"loom/app/web/page"
-	"loom/views/officeview"
+	"loom/views/adminview"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -30,22 +30,22 @@ func (s *Server) systemTenantNodes(w http.ResponseWriter, r *http.Request, actor
 	}
 	grid := s.tenantNodeGrid(t, list, false)
 	grid.Pages = page.Turned("Pages of nodes", route.SystemTenantNodes(t.Name), list.Next, list.Prev)
-	m := officeview.SheetModel{Title: "Nodes of " + t.Name, Intro: "Nodes that have a machine, are getting or losing one, and those whose machines were given up. The provider goes on with each of them until it is deleted there.",
-		Parts: []templ.Component{officeview.Grid(grid)}, Calls: []ui.JSONCall{page.Call("list", http.MethodGet, "/v2/tenants/"+t.Name+"/nodes", "")}}
+	m := adminview.PageModel{Title: "Nodes of " + t.Name, Intro: "Nodes that have a machine, are getting or losing one, and those whose machines were given up. The provider goes on with each of them until it is deleted there.",
+		Parts: []templ.Component{adminview.Table(grid)}, Calls: []ui.JSONCall{page.Call("list", http.MethodGet, "/v2/tenants/"+t.Name+"/nodes", "")}}
 	return s.Sheet(w, r, actor, http.StatusOK, tenantFrame("Nodes of "+t.Name, ui.Crumb{Label: t.Name, Href: route.SystemTenant(t.Name)}, ui.Crumb{Label: "Nodes"}), m)
 }
 
-func (s *Server) tenantNodeGrid(t loom.Tenant, list processes.NodesOfTenant, title bool) officeview.GridModel {
-	m := officeview.GridModel{ID: "nodes", Caption: "Live nodes of " + t.Name, ShowCaption: title, Now: s.Now(),
+func (s *Server) tenantNodeGrid(t loom.Tenant, list processes.NodesOfTenant, title bool) adminview.TableModel {
+	m := adminview.TableModel{ID: "nodes", Caption: "Live nodes of " + t.Name, ShowCaption: title, Now: s.Now(),
 		Columns: []ui.Column{{Label: "Machine"}, {Label: "Provider"}, {Label: "State"}, {Label: "Cluster"}, {Label: "Owner", Low: true}, {Label: "Cluster made", Low: true}},
 		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "The tenant has no live node."}}
 	for _, n := range list.Items {
 		state := ui.NodeState(n.State)
-		machine := officeview.Cell{Text: n.Machine, Mono: true, Sub: n.Hostname}
+		machine := adminview.Cell{Text: n.Machine, Mono: true, Sub: n.Hostname}
 		if n.Machine == "" {
-			machine = officeview.Cell{Text: "not known yet", Sub: n.Hostname}
+			machine = adminview.Cell{Text: "not known yet", Sub: n.Hostname}
 		}
-		m.Rows = append(m.Rows, []officeview.Cell{machine, {Text: n.Provider}, {State: &state}, {Text: n.ClusterName, Sub: n.Cluster.String()}, {Text: string(n.Owner), Mono: true}, {Time: n.Created}})
+		m.Rows = append(m.Rows, []adminview.Cell{machine, {Text: n.Provider}, {State: &state}, {Text: n.ClusterName, Sub: n.Cluster.String()}, {Text: string(n.Owner), Mono: true}, {Time: n.Created}})
 	}
 	if len(m.Rows) > 0 {
 		m.CSV, m.JSON = s.ExportsAt(route.SystemTenantNodes(t.Name), nil)
@@ -71,7 +71,7 @@ func (s *Server) tenantDeletePage(w http.ResponseWriter, r *http.Request, actor 
 		return err
 	}
 	use := uses[t.ID]
-	m := officeview.ConfirmModel{Action: route.SystemTenantDelete(t.Name), Errors: errs, Type: t.Name, Typed: typed, Button: "Delete tenant " + t.Name, Busy: "Deleting…", Cancel: route.SystemTenant(t.Name),
+	m := adminview.ConfirmModel{Action: route.SystemTenantDelete(t.Name), Errors: errs, Type: t.Name, Typed: typed, Button: "Delete tenant " + t.Name, Busy: "Deleting…", Cancel: route.SystemTenant(t.Name),
 		Lines: []string{"Its users cannot sign in any more, sessions and tokens end at once, the name is free again. The audit stays.",
 			"Machines at providers are not removed by this: they go on running and costing until somebody deletes them there. Download the list below first."}}
 	if len(live.Items) == 0 {
@@ -90,7 +90,7 @@ func (s *Server) tenantDeletePage(w http.ResponseWriter, r *http.Request, actor 
 		grid.Pages = ui.PaginationModel{Label: "More nodes", Next: route.SystemTenantNodes(t.Name), Text: "The first " + ui.Count(len(live.Items), "node", "nodes")}
 	}
 	page := tenantFrame("Delete tenant "+t.Name, ui.Crumb{Label: t.Name, Href: route.SystemTenant(t.Name)}, ui.Crumb{Label: "Delete"})
-	return s.Sheet(w, r, actor, status, page, officeview.SheetModel{Parts: []templ.Component{officeview.Bare("c-card", officeview.Confirm(m)), officeview.Grid(grid)}})
+	return s.Sheet(w, r, actor, status, page, adminview.PageModel{Parts: []templ.Component{adminview.Bare("c-card", adminview.Confirm(m)), adminview.Table(grid)}})
 }
 
 func (s *Server) systemTenantDelete(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
@@ -104,7 +104,7 @@ func (s *Server) systemTenantDelete(w http.ResponseWriter, r *http.Request, acto
 		return err
 	}
 	title := "The tenant was not deleted."
-	if typed := f.Get(officeview.FieldConfirm); typed != name {
+	if typed := f.Get(adminview.FieldConfirm); typed != name {
 		return s.tenantDeletePage(w, r, actor, typed, page.BadConfirm(title, name), http.StatusUnprocessableEntity)
 	}
 	if t.Workers > 0 && t.ID != loom.SuperTenant { // also while none of them is dealt, as while its queue is paused

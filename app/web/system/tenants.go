@@ -19,7 +19,6 @@ import (
 	"loom/app/web/page"
 	"loom/views/adminview"
 	"loom/views/layout"
-	"loom/views/officeview"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -44,11 +43,11 @@ func workerRoom(room account.WorkerRoom, tenant, url string) templ.Component {
 	}
 	attrs := ui.Live(url, "system")
 	attrs["hx-trigger"], attrs["hx-select"] = "loom:live, every 10s", "#"+workerRoomID
-	parts := []templ.Component{officeview.Text(text)}
+	parts := []templ.Component{adminview.Text(text)}
 	if room.Capacity > 0 {
-		parts = append([]templ.Component{officeview.Shares(sharesOf(room))}, parts...)
+		parts = append([]templ.Component{adminview.Shares(sharesOf(room))}, parts...)
 	}
-	return officeview.Region(workerRoomID, attrs, parts...)
+	return adminview.Region(workerRoomID, attrs, parts...)
 }
 
 // held counts the workers of all tenants but one.
@@ -63,8 +62,8 @@ func held(holders []account.Holder, but string) int {
 }
 
 // sharesOf draws the room: the holders by name, the last ones together, and what is free.
-func sharesOf(room account.WorkerRoom) officeview.SharesModel {
-	m := officeview.SharesModel{Label: "Held by", Used: held(room.Holders, ""), Max: room.Capacity}
+func sharesOf(room account.WorkerRoom) adminview.SharesModel {
+	m := adminview.SharesModel{Label: "Held by", Used: held(room.Holders, ""), Max: room.Capacity}
 	named := room.Holders[:min(len(room.Holders), maxNamed)]
 	for _, h := range named {
 		m.Parts = append(m.Parts, h.Name+" "+strconv.Itoa(h.Workers))
@@ -168,10 +167,10 @@ func (s *Server) tenantPast(r *http.Request, actor loom.Actor, name string) ([]t
 	}
 	happened.Next, happened.Prev, audit.Next, audit.Prev = "", "", "", ""
 	all := func(base string) templ.Component {
-		return officeview.Link("All of it", route.Query(base, "tenant", name))
+		return adminview.Link("All of it", route.Query(base, "tenant", name))
 	}
 	return []templ.Component{
-		officeview.Card("happened-title", "Operations", s.ActivityFeed(ui.ViewerOf(r.Context()), "", true, page.ActivityQuery{Tenant: name}, happened), all(route.SystemActivity())),
+		adminview.Card("happened-title", "Operations", s.ActivityFeed(ui.ViewerOf(r.Context()), "", true, page.ActivityQuery{Tenant: name}, happened), all(route.SystemActivity())),
 		s.AuditGrid(ui.ViewerOf(r.Context()), "", page.AuditQuery{}, audit), all(route.SystemAudit()),
 	}, nil
 }
@@ -244,7 +243,7 @@ func (p permits) Show(out *form.Output) templ.Component {
 	if len(types) == 0 {
 		return ui.Ticks(may)
 	}
-	return templ.Join(officeview.Hidden(fieldShownTypes, strings.Join(shown, " ")), ui.Ticks(choose), ui.Ticks(may))
+	return templ.Join(adminview.Hidden(fieldShownTypes, strings.Join(shown, " ")), ui.Ticks(choose), ui.Ticks(may))
 }
 
 func labelOf(t loom.PluginType) string {
@@ -316,12 +315,12 @@ func (s *Server) systemTenants(w http.ResponseWriter, r *http.Request, actor loo
 	}
 	workers, queued := shares(shortage), queuesByName(counts)
 	add := ui.ButtonModel{Label: "New tenant", Icon: "plus", Kind: ui.Primary, Href: route.SystemTenantNew()}
-	grid := officeview.GridModel{ID: "tenants", Caption: "Tenants", Now: s.Now(), Pages: page.Turned("Pages of tenants", route.SystemTenants(), list.Next, list.Prev, "q", q),
+	grid := adminview.TableModel{ID: "tenants", Caption: "Tenants", Now: s.Now(), Pages: page.Turned("Pages of tenants", route.SystemTenants(), list.Next, list.Prev, "q", q),
 		Columns: []ui.Column{{Label: "Tenant"}, {Label: "Workers", Numeric: true}, {Label: "Clusters", Numeric: true}, {Label: "Nodes", Numeric: true}, {Label: "Running", Numeric: true, Low: true}, {Label: "Queued", Numeric: true}, {Label: "Last activity", Low: true}},
 		Empty:   ui.EmptyModel{Icon: "search", Text: "No tenant matches.", Action: ui.ButtonModel{Label: "Clear filters", Href: route.SystemTenants()}}}
 	for _, t := range list.Items {
 		use, work := uses[t.ID], workers[t.ID]
-		share := officeview.Cell{Text: strconv.Itoa(t.Workers)}
+		share := adminview.Cell{Text: strconv.Itoa(t.Workers)}
 		if work.Dealt < t.Workers && work.Paused.At.IsZero() {
 			share.Sub = strconv.Itoa(work.Dealt) + " dealt"
 		}
@@ -331,20 +330,20 @@ func (s *Server) systemTenants(w http.ResponseWriter, r *http.Request, actor loo
 		case t.Workers == 0 && t.ID != loom.SuperTenant:
 			share.State = &ui.State{Word: "No workers", Icon: "alert", Tone: ui.ToneWarn}
 		}
-		grid.Rows = append(grid.Rows, []officeview.Cell{
+		grid.Rows = append(grid.Rows, []adminview.Cell{
 			{Text: t.Name, Href: route.SystemTenant(t.Name), Mono: true, Sub: t.Description}, share,
 			{Text: strconv.Itoa(use.Clusters), Sub: page.OfLimit(use.MaxClusters)}, {Text: strconv.Itoa(use.Nodes), Sub: page.OfLimit(use.MaxNodes)},
 			{Text: strconv.Itoa(queued[t.Name].Running)}, {Text: strconv.Itoa(queued[t.Name].Waiting)}, {Time: last[t.ID], ShowTime: true},
 		})
 	}
 	grid.CSV, grid.JSON = s.ExportsOf(r)
-	filters := officeview.FiltersModel{Action: route.SystemTenants(), Target: "tenants-list", Fields: []ui.FieldModel{
+	filters := adminview.FiltersModel{Action: route.SystemTenants(), Target: "tenants-list", Fields: []ui.FieldModel{
 		{Name: "q", Label: "Search tenants", LabelHidden: true, Kind: ui.FieldSearch, Width: "full", Value: q, Placeholder: "Search name or description", Optional: true, MaxLength: 200}}}
 	if q != "" {
 		filters.Clear = route.SystemTenants()
 	}
-	m := officeview.SheetModel{Title: "Tenants", Intro: "Organisations that share this installation. Each has users, a catalog, quotas and workers of its own.", Actions: []ui.ButtonModel{add},
-		Parts: []templ.Component{officeview.Filters(filters), officeview.Grid(grid)}, Calls: []ui.JSONCall{page.Call("list", http.MethodGet, "/v2/tenants", "")}}
+	m := adminview.PageModel{Title: "Tenants", Intro: "Organisations that share this installation. Each has users, a catalog, quotas and workers of its own.", Actions: []ui.ButtonModel{add},
+		Parts: []templ.Component{adminview.Filters(filters), adminview.Table(grid)}, Calls: []ui.JSONCall{page.Call("list", http.MethodGet, "/v2/tenants", "")}}
 	page := page.SystemFrame("Tenants", route.SystemTenants())
 	return s.Sheet(w, r, actor, http.StatusOK, page, m)
 }
@@ -421,11 +420,11 @@ func tenantForm(name string, facts tenantFacts) form.Form {
 		form.Field{Path: form.At("workers"), Face: ui.FieldModel{Label: "Workers", Kind: ui.FieldNumber, Min: "0",
 			Help: "How many tasks of the tenant run at once, from 0 up."}},
 		form.Note{Component: workerRoom(facts.room, name, url)}, workersFrom(facts.room, name),
-		form.Note{Component: officeview.Text(help)}, quota("maxClusters", "Clusters at most", facts.use.Clusters), quota("maxNodes", "Nodes at most", facts.use.Nodes), permits{facts.types})
+		form.Note{Component: adminview.Text(help)}, quota("maxClusters", "Clusters at most", facts.use.Clusters), quota("maxNodes", "Nodes at most", facts.use.Nodes), permits{facts.types})
 	if name == "" {
 		parts = append(parts, form.Picker{Path: partsPath, Legend: "Copy from the superadmin tenant", Choices: facts.parts,
 			Help: "The newest version of each. What is chosen comes with its sealed fields and uploaded keys: the new tenant can use the same accounts. What names a part that is left out works only once the tenant has one of that name."},
-			form.Note{Component: officeview.Text("The tenant gets the user admin with a generated password, which is shown once and to be changed at the first sign-in.")})
+			form.Note{Component: adminview.Text("The tenant gets the user admin with a generated password, which is shown once and to be changed at the first sign-in.")})
 	}
 	return form.Of(parts...)
 }
@@ -447,10 +446,10 @@ func (s *Server) tenantNewPage(w http.ResponseWriter, r *http.Request, actor loo
 		return err
 	}
 	shown := showTenant(e, "", tenantFacts{room: room, types: types, parts: parts})
-	sent := officeview.Form(officeview.FormModel{Action: route.SystemTenants(), Errors: shown.Errors, Button: "Create tenant", Busy: "Creating…", Cancel: route.SystemTenants(), Parts: shown.Parts()})
+	sent := adminview.Form(adminview.FormModel{Action: route.SystemTenants(), Errors: shown.Errors, Button: "Create tenant", Busy: "Creating…", Cancel: route.SystemTenants(), Parts: shown.Parts()})
 	page := tenantFrame("New tenant", ui.Crumb{Label: "New"})
 	page.Topics = []string{route.TopicSystem()}
-	return s.Sheet(w, r, actor, status, page, officeview.SheetModel{Parts: []templ.Component{sent}})
+	return s.Sheet(w, r, actor, status, page, adminview.PageModel{Parts: []templ.Component{sent}})
 }
 
 // systemTenantCreate makes a tenant and shows the password of its administrator.
@@ -473,7 +472,7 @@ func (s *Server) systemTenantCreate(w http.ResponseWriter, r *http.Request, acto
 		return err
 	}
 	made := s.MadePassword(r, "Tenant "+tenant.Name+" was created", tenant.Name, string(loom.AdminUser), password, route.SystemTenant(tenant.Name))
-	return s.Sheet(w, r, actor, http.StatusOK, tenantFrame(tenant.Name, ui.Crumb{Label: tenant.Name}), officeview.SheetModel{Parts: []templ.Component{made}})
+	return s.Sheet(w, r, actor, http.StatusOK, tenantFrame(tenant.Name, ui.Crumb{Label: tenant.Name}), adminview.PageModel{Parts: []templ.Component{made}})
 }
 
 func pathTenant(r *http.Request) string { return route.Segment(r.PathValue("tenant")) }
@@ -511,7 +510,7 @@ func (s *Server) tenantPage(w http.ResponseWriter, r *http.Request, actor loom.A
 		return err
 	}
 	use, work, queue := uses[t.ID], shares(shortage)[t.ID], queuesByName(counts)[t.Name]
-	m := officeview.SheetModel{Title: t.Name, Calls: []ui.JSONCall{page.Call("read", http.MethodGet, "/v2/tenants/"+t.Name, "")}}
+	m := adminview.PageModel{Title: t.Name, Calls: []ui.JSONCall{page.Call("read", http.MethodGet, "/v2/tenants/"+t.Name, "")}}
 	waits := processes.Queue{Name: processes.TenantQueue(t.ID), Tenant: t.Name, Paused: work.Paused}
 	m.Actions = []ui.ButtonModel{page.Opening(queueButton(waits).Label+" queue", "", queueButton(waits).Href, ui.Secondary)}
 	if waits.IsPaused() {
@@ -531,7 +530,7 @@ func (s *Server) tenantPage(w http.ResponseWriter, r *http.Request, actor loom.A
 			{Term: "Created", Value: ui.Time(t.Created, s.Now())},
 		}, permitDefs(t.Permits)...)),
 		page.QuotaBars(use),
-		officeview.Card("edit-title", "Change", officeview.Form(officeview.FormModel{Action: route.SystemTenant(t.Name), Errors: shown.Errors, Button: "Save", Busy: "Saving…", Parts: shown.Parts()})),
+		adminview.Card("edit-title", "Change", adminview.Form(adminview.FormModel{Action: route.SystemTenant(t.Name), Errors: shown.Errors, Button: "Save", Busy: "Saving…", Parts: shown.Parts()})),
 	}
 	past, err := s.tenantPast(r, actor, t.Name)
 	if err != nil {

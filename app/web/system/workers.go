@@ -13,7 +13,7 @@ import (
 	"loom/app/loom"
 	"loom/app/processes"
 	"loom/app/web/page"
-	"loom/views/officeview"
+	"loom/views/adminview"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -27,10 +27,10 @@ func (s *Server) systemWorkers(w http.ResponseWriter, r *http.Request, actor loo
 	if err != nil {
 		return err
 	}
-	provisioners := officeview.GridModel{ID: "provisioners", Caption: "Provisioners", ShowCaption: true, Now: s.Now(),
+	provisioners := adminview.TableModel{ID: "provisioners", Caption: "Provisioners", ShowCaption: true, Now: s.Now(),
 		Columns: []ui.Column{{Label: "Process"}, {Label: "State"}, {Label: "Capacity", Numeric: true}, {Label: "Dealt to"}, {Label: "At work for"}, {Label: "Renewed", Low: true}, {Label: "Last error"}, {Label: "Actions", LabelHidden: true}},
 		Empty:   ui.EmptyModel{Icon: "server", Text: "No provisioner runs, so no task starts. Start one with “loom provisioner”."}}
-	others := officeview.GridModel{ID: "others", Caption: "Other processes", ShowCaption: true, Now: s.Now(),
+	others := adminview.TableModel{ID: "others", Caption: "Other processes", ShowCaption: true, Now: s.Now(),
 		Columns: []ui.Column{{Label: "Process"}, {Label: "Kind"}, {Label: "Version", Low: true}, {Label: "Started"}, {Label: "Renewed", Low: true}, {Label: "Last error"}},
 		Empty:   ui.EmptyModel{Icon: "server", Text: "No other process runs."}}
 	for _, p := range processes {
@@ -38,9 +38,9 @@ func (s *Server) systemWorkers(w http.ResponseWriter, r *http.Request, actor loo
 			provisioners.Rows = append(provisioners.Rows, workerRow(p))
 			continue
 		}
-		others.Rows = append(others.Rows, []officeview.Cell{{Text: string(p.ID), Mono: true, Sub: p.Host}, {Text: p.Kind}, {Text: p.Version}, {Time: p.Started}, {Time: p.LastSeen, ShowTime: true}, lastError(p)})
+		others.Rows = append(others.Rows, []adminview.Cell{{Text: string(p.ID), Mono: true, Sub: p.Host}, {Text: p.Kind}, {Text: p.Version}, {Time: p.Started}, {Time: p.LastSeen, ShowTime: true}, lastError(p)})
 	}
-	m := officeview.SheetModel{Title: "Workers", Intro: "Processes whose lease runs. Provisioners do the tasks; their workers are dealt to the tenants by what each is to have.",
+	m := adminview.PageModel{Title: "Workers", Intro: "Processes whose lease runs. Provisioners do the tasks; their workers are dealt to the tenants by what each is to have.",
 		Calls: []ui.JSONCall{page.Call("list", http.MethodGet, "/v2/provisioners", "")}}
 	if len(processes) > 0 {
 		others.CSV, others.JSON = s.ExportsAt(route.SystemWorkers(), nil)
@@ -49,11 +49,11 @@ func (s *Server) systemWorkers(w http.ResponseWriter, r *http.Request, actor loo
 		m.Parts = append(m.Parts, ui.Banner(ui.BannerModel{Tone: ui.ToneWarn,
 			Text: "Tenants are to have " + strconv.Itoa(shortage.Wanted) + " workers, the running provisioners could give them " + strconv.Itoa(shortage.Dealt) + ". Start another provisioner, or raise LOOM_PROVISIONER_CAPACITY."}))
 	}
-	m.Parts = append(m.Parts, officeview.Grid(provisioners), officeview.Grid(others))
+	m.Parts = append(m.Parts, adminview.Table(provisioners), adminview.Table(others))
 	return s.LiveSheet(w, r, actor, route.TopicSystem(), page.SystemFrame("Workers", route.SystemWorkers()), m)
 }
 
-func workerRow(p processes.Process) []officeview.Cell {
+func workerRow(p processes.Process) []adminview.Cell {
 	state := ui.State{Word: "Works", Icon: "check-circle", Tone: ui.ToneOK}
 	button := page.Opening("Drain", "Drain "+string(p.ID), route.SystemWorkerVerb(p.ID, "drain"), ui.Danger)
 	switch {
@@ -67,11 +67,11 @@ func workerRow(p processes.Process) []officeview.Cell {
 	for _, n := range p.Working {
 		busy += n
 	}
-	actions := officeview.Cell{}
+	actions := adminview.Cell{}
 	if button.Label != "" {
 		actions.Buttons = []ui.ButtonModel{button}
 	}
-	id := officeview.Cell{Text: string(p.ID), Mono: true, Sub: strings.TrimSpace(p.Host + " · " + p.Version)}
+	id := adminview.Cell{Text: string(p.ID), Mono: true, Sub: strings.TrimSpace(p.Host + " · " + p.Version)}
 	if len(p.Plugins) > 0 {
 		plugins := make([]ui.Def, len(p.Plugins))
 		for i, name := range p.Plugins {
@@ -80,19 +80,19 @@ func workerRow(p processes.Process) []officeview.Cell {
 				plugins[i].Text = "release " + release
 			}
 		}
-		id.Part = officeview.Details(officeview.DetailsModel{Summary: ui.Count(len(plugins), "plugin", "plugins"), Facts: plugins})
+		id.Part = adminview.Details(adminview.DetailsModel{Summary: ui.Count(len(plugins), "plugin", "plugins"), Facts: plugins})
 	}
-	return []officeview.Cell{id, {State: &state}, {Text: strconv.Itoa(busy) + " of " + strconv.Itoa(p.Capacity), Sub: strconv.Itoa(p.Free()) + " free"},
+	return []adminview.Cell{id, {State: &state}, {Text: strconv.Itoa(busy) + " of " + strconv.Itoa(p.Capacity), Sub: strconv.Itoa(p.Free()) + " free"},
 		{Text: byTenant(p.Dealt)}, {Text: byTenant(p.Working)}, {Time: p.LastSeen, ShowTime: true}, lastError(p), actions}
 }
 
 // lastError is what last went wrong in a process itself; what goes wrong with tasks is
 // told by their operations.
-func lastError(p processes.Process) officeview.Cell {
+func lastError(p processes.Process) adminview.Cell {
 	if p.Trouble == "" {
-		return officeview.Cell{Text: "none"}
+		return adminview.Cell{Text: "none"}
 	}
-	return officeview.Cell{Time: p.TroubleAt, Sub: p.Trouble}
+	return adminview.Cell{Time: p.TroubleAt, Sub: p.Trouble}
 }
 
 // byTenant lists numbers by the names of tenants.
@@ -114,7 +114,7 @@ func (s *Server) systemWorkerAsk(w http.ResponseWriter, r *http.Request, actor l
 	if err != nil {
 		return err
 	}
-	m := officeview.ConfirmModel{Action: r.URL.Path, Cancel: route.SystemWorkers()}
+	m := adminview.ConfirmModel{Action: r.URL.Path, Cancel: route.SystemWorkers()}
 	switch r.PathValue("verb") {
 	case "drain":
 		m.Button, m.Busy = "Drain "+string(p.ID), "Draining…"
@@ -126,7 +126,7 @@ func (s *Server) systemWorkerAsk(w http.ResponseWriter, r *http.Request, actor l
 		return loom.NewError(loom.NotFound, "There is no page %.100s.", r.URL.Path)
 	}
 	page := page.SystemFrame(m.Button, route.SystemWorkers(), ui.Crumb{Label: "Workers", Href: route.SystemWorkers()}, ui.Crumb{Label: m.Button})
-	return s.Confirm(w, r, actor, page, officeview.Confirm(m))
+	return s.Confirm(w, r, actor, page, adminview.Confirm(m))
 }
 
 func (s *Server) systemWorkerAct(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
@@ -173,7 +173,7 @@ func (s *Server) systemQueues(w http.ResponseWriter, r *http.Request, actor loom
 		oldest[q.Tenant] = q
 	}
 	workers, queued := shares(shortage), queuesByName(counts)
-	grid := officeview.GridModel{ID: "queues", Caption: "Tasks by tenant", Now: s.Now(),
+	grid := adminview.TableModel{ID: "queues", Caption: "Tasks by tenant", Now: s.Now(),
 		Columns: []ui.Column{{Label: "Tenant"}, {Label: "Waiting", Numeric: true}, {Label: "Oldest"}, {Label: "At work", Numeric: true}, {Label: "Workers", Numeric: true}, {Label: "Why it waits", Low: true}},
 		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "Nothing waits and nothing is at work."}}
 	for _, t := range tenants {
@@ -181,20 +181,20 @@ func (s *Server) systemQueues(w http.ResponseWriter, r *http.Request, actor loom
 		if q.Waiting+q.Running == 0 {
 			continue
 		}
-		age := officeview.Cell{}
+		age := adminview.Cell{}
 		if o, ok := oldest[t.Name]; ok {
 			age.Text = ui.Duration(o.Oldest)
 		}
-		why := officeview.Cell{}
+		why := adminview.Cell{}
 		if q.Waiting > 0 {
 			why.Text = page.WhyWaiting(q, work)
 		}
-		grid.Rows = append(grid.Rows, []officeview.Cell{
+		grid.Rows = append(grid.Rows, []adminview.Cell{
 			{Text: t.Name, Href: route.SystemTenant(t.Name), Mono: true}, {Text: strconv.Itoa(q.Waiting)}, age, {Text: strconv.Itoa(q.Running)},
 			{Text: strconv.Itoa(work.Dealt) + " of " + strconv.Itoa(t.Workers)}, why,
 		})
 	}
-	m := officeview.SheetModel{Title: "Queues", Intro: "Tasks that wait for a worker and those at work, of the tenants that have any.", Parts: []templ.Component{officeview.Grid(grid)},
+	m := adminview.PageModel{Title: "Queues", Intro: "Tasks that wait for a worker and those at work, of the tenants that have any.", Parts: []templ.Component{adminview.Table(grid)},
 		Actions: []ui.ButtonModel{{Label: "River jobs", Icon: "file", Href: route.SystemJobs()}}, Calls: []ui.JSONCall{page.Call("count", http.MethodGet, "/v2/metrics/queues", "")}}
 	if failed != nil {
 		m.Parts = append([]templ.Component{ui.Banner(ui.BannerModel{Tone: ui.ToneWarn, Text: "How long the oldest tasks wait could not be read in time."})}, m.Parts...)

@@ -68,7 +68,7 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// DSN gives the connection string of a database of this server, for lib/pq and
+// DSN returns the connection string of a database of this server, for lib/pq and
 // pgx alike.
 func (s *Server) DSN(database string) string {
 	return fmt.Sprintf("host=%s user=loom dbname=%s sslmode=disable", s.socket, database)
@@ -249,7 +249,7 @@ func hash(text string) string {
 	return fmt.Sprintf("%x", sum[:5])
 }
 
-// tail gives the last lines of the server's log, for error messages.
+// tail returns the last lines of the server's log, for error messages.
 func tail(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {

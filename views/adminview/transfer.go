@@ -1,4 +1,4 @@
-package officeview
+package adminview
 
 import (
 	"github.com/a-h/templ"

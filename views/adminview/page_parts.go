@@ -1,4 +1,4 @@
-package officeview
+package adminview
 
 import (
 	"github.com/a-h/templ"
@@ -32,16 +32,16 @@ func cellClass(c ui.Column) string {
 	return class
 }
 
-// Up to so many bytes texts and names of cells are kept on one line.
+// Texts and names of cells up to these lengths in bytes stay on one line.
 const (
-	shortText = 12
-	shortName = 24
+	maxShortText = 12
+	maxShortName = 24
 )
 
-// unbroken tells short figures such as "1 h 30 m" and short names, which are hard to read
-// in two lines, from sentences.
+// unbroken reports whether a cell is a short text such as "1 h 30 m" or a short name, which
+// are hard to read in two lines.
 func unbroken(c Cell) bool {
-	return len(c.Text) <= shortText || c.Mono && len(c.Text) <= shortName
+	return len(c.Text) <= maxShortText || c.Mono && len(c.Text) <= maxShortName
 }
 
 // anyFilled reports whether a field holds something or is wrong, so that it must be seen.

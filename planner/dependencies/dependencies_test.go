@@ -1,4 +1,4 @@
-package ties
+package dependencies
 
 import (
 	"fmt"
@@ -23,29 +23,29 @@ func set(services ...loom.Service) map[string]loom.Service {
 	return m
 }
 
-// told writes a web as sentences.
-func told(w Web) []string {
+// sentences writes a graph as sentences.
+func sentences(w Graph) []string {
 	var lines []string
-	for _, t := range w.Ties {
-		line := w.Things[t.From].Name + " " + t.Kind.String() + " " + w.Things[t.To].Name
+	for _, t := range w.Edges {
+		line := w.Vertices[t.From].Name + " " + t.Kind.String() + " " + w.Vertices[t.To].Name
 		if t.Kind.Needs() {
 			line += " (" + t.Label() + ")"
 		}
 		if t.SameNode {
 			line += " same node"
 		}
-		if t.Circle {
-			line += " circle"
+		if t.Cycle {
+			line += " cycle"
 		}
 		lines = append(lines, line)
 	}
 	return lines
 }
 
-func names(w Web) []string {
+func names(w Graph) []string {
 	var all []string
-	for _, t := range w.Things {
-		all = append(all, fmt.Sprintf("%s %d %d", t.Name, t.Sort, t.Hops))
+	for _, t := range w.Vertices {
+		all = append(all, fmt.Sprintf("%s %d %d", t.Name, t.Sort, t.Distance))
 	}
 	return all
 }
@@ -68,32 +68,32 @@ func TestOf(t *testing.T) {
 		"front uses app (run)", "front follows app", "front requires base (install) same node",
 		"mongo provides base", "mongo conflicts with redis", "mongo provides store", "redis provides store",
 	}
-	if got := told(w); !slices.Equal(got, want) {
-		t.Errorf("ties:\n got %q\nwant %q", got, want)
+	if got := sentences(w); !slices.Equal(got, want) {
+		t.Errorf("edges:\n got %q\nwant %q", got, want)
 	}
 	wantNames := []string{"app 0 0", "base 0 0", "front 0 0", "mongo 0 0", "redis 0 0", "store 1 0", "kernel 2 0"}
 	if got := names(w); !slices.Equal(got, wantNames) {
-		t.Errorf("things:\n got %q\nwant %q", got, wantNames)
+		t.Errorf("vertices:\n got %q\nwant %q", got, wantNames)
 	}
 }
 
 func TestAround(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		middle string
-		hops   int
-		things []string
+		middle   string
+		distance int
+		vertices []string
 	}{
 		{"front", 1, []string{"app 0 1", "base 0 1", "front 0 0"}},
 		{"front", 2, []string{"app 0 1", "base 0 1", "front 0 0", "mongo 0 2", "redis 0 2", "store 1 2", "cache 2 2", "kernel 2 2"}},
 		{"app", 1, []string{"app 0 0", "base 0 1", "front 0 1", "mongo 0 1", "redis 0 1", "store 1 1", "cache 2 1", "old 2 1"}},
 		{"redis", 1, []string{"app 0 1", "mongo 0 1", "redis 0 0", "store 1 1", "unasked 1 1"}},
 	} {
-		if got := names(Around(sample(), c.middle, c.hops)); !slices.Equal(got, c.things) {
-			t.Errorf("around %s, %d hops:\n got %q\nwant %q", c.middle, c.hops, got, c.things)
+		if got := names(Around(sample(), c.middle, c.distance)); !slices.Equal(got, c.vertices) {
+			t.Errorf("around %s, %d distance:\n got %q\nwant %q", c.middle, c.distance, got, c.vertices)
 		}
 	}
-	if w := Around(sample(), "none", 2); len(w.Things) != 0 || len(w.Ties) != 0 {
+	if w := Around(sample(), "none", 2); len(w.Vertices) != 0 || len(w.Edges) != 0 {
 		t.Errorf("around nothing: %+v", w)
 	}
 }
@@ -106,17 +106,17 @@ func TestCircles(t *testing.T) {
 	services := set(service("a", run("b")), service("b", run("bus")), service("d", run("a")),
 		service("c", loom.Dependencies{Provides: []string{"bus"}, Runtime: loom.PhaseDependency{Uses: []string{"a"}}, Install: loom.PhaseDependency{Requires: []string{"a"}}}))
 	w := Of(services)
-	if want := []Circle{{Path: []string{"a", "b", "c", "a"}}}; !reflect.DeepEqual(w.Circles, want) {
-		t.Fatalf("circles: %+v", w.Circles)
+	if want := []Cycle{{Path: []string{"a", "b", "c", "a"}}}; !reflect.DeepEqual(w.Cycles, want) {
+		t.Fatalf("cycles: %+v", w.Cycles)
 	}
-	want := []string{"a requires b (run) circle", "b requires bus (run) circle", "c requires a (install)", "c uses a (run) circle", "c provides bus circle", "d requires a (run)"}
-	if got := told(w); !slices.Equal(got, want) {
-		t.Errorf("ties:\n got %q\nwant %q", got, want)
+	want := []string{"a requires b (run) cycle", "b requires bus (run) cycle", "c requires a (install)", "c uses a (run) cycle", "c provides bus cycle", "d requires a (run)"}
+	if got := sentences(w); !slices.Equal(got, want) {
+		t.Errorf("edges:\n got %q\nwant %q", got, want)
 	}
-	// From d one sees a only, from a the whole circle, though c is needed by nobody
+	// From d one sees a only, from a the whole cycle, though c is needed by nobody
 	// within the picture of b.
-	if w := Around(services, "d", 1); len(w.Circles) != 0 {
-		t.Errorf("around d: %+v", w.Circles)
+	if w := Around(services, "d", 1); len(w.Cycles) != 0 {
+		t.Errorf("around d: %+v", w.Cycles)
 	}
 	long := map[string]loom.Service{}
 	for i := range 6 {
@@ -124,11 +124,11 @@ func TestCircles(t *testing.T) {
 		long[name] = service(name, run(fmt.Sprintf("s%d", (i+1)%6)))
 	}
 	w = Around(long, "s3", 1)
-	if len(w.Things) != 3 || len(w.Circles) != 1 || len(w.Circles[0].Path) != 7 {
-		t.Errorf("a circle that leaves the picture is not named: %+v", w)
+	if len(w.Vertices) != 3 || len(w.Cycles) != 1 || len(w.Cycles[0].Path) != 7 {
+		t.Errorf("a cycle that leaves the picture is not named: %+v", w)
 	}
-	if got := told(w); !slices.Equal(got, []string{"s2 requires s3 (run) circle", "s3 requires s4 (run) circle"}) {
-		t.Errorf("ties: %q", got)
+	if got := sentences(w); !slices.Equal(got, []string{"s2 requires s3 (run) cycle", "s3 requires s4 (run) cycle"}) {
+		t.Errorf("edges: %q", got)
 	}
 }
 
@@ -152,7 +152,7 @@ func random(r *rand.Rand, n int) map[string]loom.Service {
 	return services
 }
 
-// TestNothingLost holds the ties of random catalogs against what their documents
+// TestNothingLost holds the edges of random catalogs against what their documents
 // say, one relation after the other.
 func TestNothingLost(t *testing.T) {
 	t.Parallel()
@@ -161,13 +161,13 @@ func TestNothingLost(t *testing.T) {
 		services := random(r, 1+r.IntN(12))
 		w := Of(services)
 		index := map[string]int{}
-		for i, thing := range w.Things {
-			index[thing.Name] = i
+		for i, vertex := range w.Vertices {
+			index[vertex.Name] = i
 		}
 		has := func(from, to string, kind Kind) bool {
 			f, fromThere := index[from]
 			g, toThere := index[to]
-			return fromThere && toThere && slices.ContainsFunc(w.Ties, func(t Tie) bool {
+			return fromThere && toThere && slices.ContainsFunc(w.Edges, func(t Edge) bool {
 				return t.Kind == kind && (t.From == f && t.To == g || kind == Conflicts && t.From == g && t.To == f)
 			})
 		}
@@ -188,21 +188,21 @@ func TestNothingLost(t *testing.T) {
 				}
 			}
 		}
-		for _, tie := range w.Ties {
-			if tie.From == tie.To || tie.Kind.Needs() != (tie.Install || tie.Runtime) {
-				t.Fatalf("seed %d: %+v", seed, tie)
+		for _, edge := range w.Edges {
+			if edge.From == edge.To || edge.Kind.Needs() != (edge.Install || edge.Runtime) {
+				t.Fatalf("seed %d: %+v", seed, edge)
 			}
 		}
 		if again := Of(services); !reflect.DeepEqual(w, again) {
-			t.Fatalf("seed %d: the same services give another web", seed)
+			t.Fatalf("seed %d: the same services give another graph", seed)
 		}
-		around := Around(services, "s0", MaxHops)
-		for _, thing := range around.Things {
-			if thing.Hops > MaxHops || thing.Hops == 0 && thing.Name != "s0" {
-				t.Fatalf("seed %d: %+v", seed, thing)
+		around := Around(services, "s0", MaxDistance)
+		for _, vertex := range around.Vertices {
+			if vertex.Distance > MaxDistance || vertex.Distance == 0 && vertex.Name != "s0" {
+				t.Fatalf("seed %d: %+v", seed, vertex)
 			}
 		}
-		if again := Around(services, "s0", MaxHops); !reflect.DeepEqual(around, again) {
+		if again := Around(services, "s0", MaxDistance); !reflect.DeepEqual(around, again) {
 			t.Fatalf("seed %d: the same services give another surrounding", seed)
 		}
 	}

@@ -1,4 +1,4 @@
-package officeview
+package adminview
 
 import (
 	"time"

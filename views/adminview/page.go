@@ -1,10 +1,4 @@
-// Package officeview holds the pages with which administrators run a tenant and
-// superadmins the installation: users, hooks, audit, settings, tenants, workers,
-// queues, leftovers. They are sheets made of few parts: tables, forms, cards.
-//
-// It must not know use cases; models are flat and ready to print. A newcomer's
-// usual mistake: a cell with state shown by colour alone; a state is a word.
-package officeview
+package adminview
 
 import (
 	"time"
@@ -14,8 +8,8 @@ import (
 	"loom/views/ui"
 )
 
-// SheetModel is a page: its head, and parts one below the other.
-type SheetModel struct {
+// PageModel is a page: its head, and parts one below the other.
+type PageModel struct {
 	Title string
 	// State stands behind the title, if set.
 	State *ui.State
@@ -48,9 +42,9 @@ type Cell struct {
 	Part templ.Component
 }
 
-// GridModel is a table. The cells of a row belong to its columns, the first is the
+// TableModel is a table. The cells of a row belong to its columns, the first is the
 // head of the row.
-type GridModel struct {
+type TableModel struct {
 	ID, Caption string
 	ShowCaption bool
 	Columns     []ui.Column

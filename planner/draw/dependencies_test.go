@@ -9,20 +9,20 @@ import (
 	"testing"
 
 	"loom/app/loom"
-	"loom/planner/ties"
+	"loom/planner/dependencies"
 )
 
-// checkWeb holds for every picture of ties.
-func checkWeb(t *testing.T, w ties.Web, d Web) {
+// checkWeb holds for every picture of edges.
+func checkWeb(t *testing.T, w dependencies.Graph, d DependencyGraph) {
 	t.Helper()
-	if len(d.Things) != len(w.Things) || len(d.Ties) != len(w.Ties) {
-		t.Fatalf("%d of %d things and %d of %d ties are drawn", len(d.Things), len(w.Things), len(d.Ties), len(w.Ties))
+	if len(d.Vertices) != len(w.Vertices) || len(d.Edges) != len(w.Edges) {
+		t.Fatalf("%d of %d vertices and %d of %d edges are drawn", len(d.Vertices), len(w.Vertices), len(d.Edges), len(w.Edges))
 	}
-	at := map[string]ThingBox{}
+	at := map[string]VertexBox{}
 	var taken []area
-	for _, b := range d.Things {
-		if b.Thing != w.Things[b.Index] {
-			t.Fatalf("%+v is not thing %d", b, b.Index)
+	for _, b := range d.Vertices {
+		if b.Vertex != w.Vertices[b.Index] {
+			t.Fatalf("%+v is not vertex %d", b, b.Index)
 		}
 		if b.X < Margin || b.Y < Margin || b.X+BoxWidth+Margin > d.Width || b.Y+BoxHeight+Margin > d.Height {
 			t.Fatalf("box %s at %d, %d leaves the picture of %d × %d", b.ID, b.X, b.Y, d.Width, d.Height)
@@ -34,16 +34,16 @@ func checkWeb(t *testing.T, w ties.Web, d Web) {
 		taken = append(taken, room)
 		at[b.ID] = b
 	}
-	if len(at) != len(w.Things) {
+	if len(at) != len(w.Vertices) {
 		t.Fatal("an id is given twice")
 	}
-	for i, l := range d.Ties {
-		if l.Tie != w.Ties[i] {
-			t.Fatalf("line %d is %+v, not %+v", i, l.Tie, w.Ties[i])
+	for i, l := range d.Edges {
+		if l.Edge != w.Edges[i] {
+			t.Fatalf("line %d is %+v, not %+v", i, l.Edge, w.Edges[i])
 		}
 		a, b := at[l.FromID], at[l.ToID]
 		if a.Index != l.From || b.Index != l.To {
-			t.Fatalf("line %d joins other things", i)
+			t.Fatalf("line %d joins other vertices", i)
 		}
 		checkEnds(t, a, b, l)
 		if l.Text == "" {
@@ -59,7 +59,7 @@ func checkWeb(t *testing.T, w ties.Web, d Web) {
 }
 
 // checkEnds sees that a line begins and ends at the sides of its boxes.
-func checkEnds(t *testing.T, a, b ThingBox, l TieLine) {
+func checkEnds(t *testing.T, a, b VertexBox, l EdgeLine) {
 	t.Helper()
 	if l.Backwards {
 		a, b = b, a
@@ -75,7 +75,7 @@ func checkEnds(t *testing.T, a, b ThingBox, l TieLine) {
 	numbers := strings.FieldsFunc(l.Path, func(r rune) bool { return strings.ContainsRune("MCH ", r) })
 	fmt.Sscan(numbers[len(numbers)-2], &toX)
 	fmt.Sscan(numbers[len(numbers)-1], &toY)
-	within := func(y int, box ThingBox) bool { return y >= box.Y && y <= box.Y+BoxHeight }
+	within := func(y int, box VertexBox) bool { return y >= box.Y && y <= box.Y+BoxHeight }
 	if x != right || toX != left || !within(y, a) || !within(toY, b) || a.X > b.X {
 		t.Fatalf("the line from %+v to %+v runs %s", a, b, l.Path)
 	}
@@ -105,10 +105,10 @@ func TestTiesProperties(t *testing.T) {
 	for seed := range uint64(150) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		services := randomServices(r, 1+r.IntN(30))
-		for _, w := range []ties.Web{ties.Of(services), ties.Around(services, "s0", 1+r.IntN(3))} {
-			d := Ties(w)
+		for _, w := range []dependencies.Graph{dependencies.Of(services), dependencies.Around(services, "s0", 1+r.IntN(3))} {
+			d := Dependencies(w)
 			checkWeb(t, w, d)
-			if again := Ties(w); !reflect.DeepEqual(d, again) {
+			if again := Dependencies(w); !reflect.DeepEqual(d, again) {
 				t.Fatalf("seed %d: the same web gives another picture", seed)
 			}
 		}
@@ -130,9 +130,9 @@ func TestTiesReading(t *testing.T) {
 	define("redis", nil, []string{"store"}, []string{"mongo"})
 	define("mongo", nil, []string{"store"}, nil)
 	define("alone", nil, nil, nil)
-	d := Ties(ties.Of(services))
-	at := map[string]ThingBox{}
-	for _, b := range d.Things {
+	d := Dependencies(dependencies.Of(services))
+	at := map[string]VertexBox{}
+	for _, b := range d.Vertices {
 		at[b.Name] = b
 	}
 	if !(at["front"].X < at["app"].X && at["app"].X < at["store"].X && at["store"].X < at["redis"].X && at["redis"].X == at["mongo"].X) {
@@ -143,15 +143,15 @@ func TestTiesReading(t *testing.T) {
 			t.Errorf("%s stands below what stands alone", name)
 		}
 	}
-	for _, l := range d.Ties {
+	for _, l := range d.Edges {
 		if l.Text == "" {
 			t.Errorf("the small picture has no room for %q", l.Label())
 		}
-		if l.Backwards != (l.Kind == ties.Provides) {
+		if l.Backwards != (l.Kind == dependencies.Provides) {
 			t.Errorf("%s is drawn backwards: %v", l.Label(), l.Backwards)
 		}
 	}
-	if d := Ties(ties.Web{}); d.Width != 0 || d.Height != 0 {
+	if d := Dependencies(dependencies.Graph{}); d.Width != 0 || d.Height != 0 {
 		t.Errorf("nothing is %+v", d)
 	}
 }
@@ -160,31 +160,31 @@ func TestTiesReading(t *testing.T) {
 func TestManyServices(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 7))
-	w := ties.Of(randomServices(r, 200))
-	checkWeb(t, w, Ties(w))
+	w := dependencies.Of(randomServices(r, 200))
+	checkWeb(t, w, Dependencies(w))
 }
 
-// TestTooMuchIsNotDrawn: a picture has a limit of things and of ties, and what is beyond
+// TestTooMuchIsNotDrawn: a picture has a limit of vertices and of edges, and what is beyond
 // it is not looked at.
 func TestTooMuchIsNotDrawn(t *testing.T) {
-	web := func(things, all int) (w ties.Web) {
-		w.Things = make([]ties.Thing, things)
-		for i := range w.Things {
-			w.Things[i].Name = fmt.Sprint("s", i)
+	web := func(vertices, all int) (w dependencies.Graph) {
+		w.Vertices = make([]dependencies.Vertex, vertices)
+		for i := range w.Vertices {
+			w.Vertices[i].Name = fmt.Sprint("s", i)
 		}
 		for i := range all {
-			w.Ties = append(w.Ties, ties.Tie{From: i % things, To: (i%things + 1 + i/things) % things, Kind: ties.Uses})
+			w.Edges = append(w.Edges, dependencies.Edge{From: i % vertices, To: (i%vertices + 1 + i/vertices) % vertices, Kind: dependencies.Uses})
 		}
 		return w
 	}
-	if d := Ties(web(MostThings, MostThings)); len(d.Things) != MostThings {
-		t.Errorf("%d of %d things are drawn", len(d.Things), MostThings)
+	if d := Dependencies(web(MaxVertices, MaxVertices)); len(d.Vertices) != MaxVertices {
+		t.Errorf("%d of %d vertices are drawn", len(d.Vertices), MaxVertices)
 	}
-	for _, w := range []ties.Web{web(MostThings+1, 10), web(50, MostTies+1)} {
-		if d := Ties(w); !reflect.DeepEqual(d, Web{}) {
-			t.Errorf("%d things and %d ties are drawn", len(w.Things), len(w.Ties))
+	for _, w := range []dependencies.Graph{web(MaxVertices+1, 10), web(50, MaxEdges+1)} {
+		if d := Dependencies(w); !reflect.DeepEqual(d, DependencyGraph{}) {
+			t.Errorf("%d vertices and %d edges are drawn", len(w.Vertices), len(w.Edges))
 		}
-		if n := testing.AllocsPerRun(1, func() { Ties(w) }); n != 0 {
+		if n := testing.AllocsPerRun(1, func() { Dependencies(w) }); n != 0 {
 			t.Errorf("what is not drawn allocates %v times", n)
 		}
 	}
