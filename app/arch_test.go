@@ -119,7 +119,7 @@ var foreign = map[string][]string{
 // readers get plugin resources, whose content nobody trusts, and read them by package
 // resource: they do not open files themselves.
 var readers = []string{"provisioner/automator", "provisioner/remote",
-	"provisioner/provider/aws", "provisioner/provider/digitalocean", "provisioner/provider/google", "provisioner/provider/joyent",
+	"provisioner/provider/aws", "provisioner/provider/cloud", "provisioner/provider/digitalocean", "provisioner/provider/google", "provisioner/provider/joyent",
 	"provisioner/provider/nova", "provisioner/provider/openstack", "provisioner/provider/rackspace", "provisioner/provider/static"}
 
 // openers of readers are exempt: the mock keeps machines that do not exist in a file.

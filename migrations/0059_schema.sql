@@ -5,14 +5,14 @@
 -- River brings its own tables, before ours. Of them only river_job is touched by our statements, and
 -- contract tests hold us to its schema. Times are of the database's clock.
 --
--- Locks are taken in the order tenant, process, cluster, operation, gates, tasks, nodes, River jobs;
+-- Locks are taken in the order tenants, processes, clusters, operations, gates, tasks, nodes, River jobs;
 -- several rows of one kind in the order of their ids. Every locking step is a statement of its own, so
 -- that it sees what was committed while it waited. Starting and completing take the operation FOR
 -- SHARE and so run side by side; pause, abort, failure and end take it FOR UPDATE.
 --
 -- No index of tasks and attempts names what changes while a task runs, not even in its predicate:
 -- PostgreSQL would write every version of the row into every index. So running tasks are found through
--- the nodes that hold them, ready ones in a table of their own. Pages of tasks, attempts and nodes are
+-- the nodes that hold them, ready ones by their node (tasks_node). Pages of tasks, attempts and nodes are
 -- filled to the half: the next version of a row finds room beside it.
 --
 -- Functions that move tasks are planned once per session and by index, whatever the sizes were then
