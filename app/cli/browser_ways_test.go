@@ -46,14 +46,14 @@ func typoCatalog(admin *client) {
 		"constraints": {"size": {"min": 1, "max": 5}}, "administration": {"leaseduration": {"initial": 0, "max": 0, "step": 0}}}`, nil)
 }
 
-// counted counts how often something is pressed.
-type counted struct {
+// counting counts how often something is pressed.
+type counting struct {
 	browser.Hands
 	presses *int
 }
 
 // Activate uses a link or button.
-func (c counted) Activate(what, selector string) {
+func (c counting) Activate(what, selector string) {
 	*c.presses++
 	c.Hands.Activate(what, selector)
 }
@@ -65,7 +65,7 @@ func (j *journey) mendScript(admin *client) {
 	id := j.user().create("typed-cluster", 1, nil)
 	j.user().waitStatus(id, loom.ClusterIncomplete)
 	cluster, presses, hands := "/clusters/"+id, 0, j.hands
-	j.hands = counted{hands, &presses}
+	j.hands = counting{hands, &presses}
 	j.b.Open(j.url + "/admin/resources?plugin=automatortypes/shell/scripts&name=typed.sh")
 	j.hands.Fill("the script", "form[action='/admin/resources/upload'] textarea[name=text]", "#!/bin/sh\necho started || exit 64\n")
 	j.hands.Activate("Store the version", "form[action='/admin/resources/upload'] button[type=submit]")
