@@ -18,6 +18,7 @@ import (
 	"loom/provisioner/automator"
 	"loom/provisioner/provider"
 	"loom/provisioner/remote"
+	"loom/provisioner/resource"
 )
 
 // Runner carries out attempts. It may be used by many goroutines at once.
@@ -403,13 +404,21 @@ func (r *Runner) filesRun(spec *loom.TaskSpec, set string) map[string]int {
 		return nil
 	}
 	files := map[string]int{}
-	for _, ref := range loom.FilesOf(&plugin, spec.Service.Action) {
-		target, err := os.Readlink(filepath.Join(below(set, ref.Kind, ref.Plugin), ref.Type, ref.Name))
-		if err != nil {
-			continue // a command, or a path
-		}
-		if version, err := strconv.Atoi(filepath.Base(filepath.Dir(target))); err == nil {
-			files[ref.FileKey()] = version
+	kind := string(loom.KindAutomatorType)
+	for typ := range plugin.ResourceTypes {
+		names, _ := resource.Names(below(set, kind, plugin.Name), typ) // none where there are none
+		for _, name := range names {
+			ref := loom.ResourceRef{Kind: kind, Plugin: plugin.Name, Type: typ, Name: name}
+			if !ref.UsedBy(&plugin, spec.Service.Action) {
+				continue
+			}
+			target, err := os.Readlink(filepath.Join(below(set, kind, plugin.Name), typ, name))
+			if err != nil {
+				continue // a version that is not known
+			}
+			if version, err := strconv.Atoi(filepath.Base(filepath.Dir(target))); err == nil {
+				files[ref.FileKey()] = version
+			}
 		}
 	}
 	return files

@@ -112,7 +112,7 @@ func (a *api) resolve(w http.ResponseWriter, r *http.Request, actor loom.Actor) 
 		return err
 	}
 	tellFindings(w, loom.KindTemplate, merged.Name, found)
-	return answer(w, r, merged)
+	return answer(w, r, wire.NewTemplate(merged))
 }
 
 // export answers the JSON document, or the packed folder where Accept names it.

@@ -20,7 +20,7 @@ const answerMark = "=== answer\n"
 // TestConformance replays recorded requests of the predecessor's clients
 // (rest-api.md 7) in the order of their names, each against the same world, and
 // compares the answers. A line "!finish ID" first ends that cluster's operation, and
-// "!provisioner ID" lets a provisioner begin.
+// "!fail ID" fails its create before anything is made, "!provisioner ID" lets a provisioner begin.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(d *Deps) { d.TrustedNetworks = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })
@@ -50,6 +50,10 @@ func (w *world) replay(request string) string {
 	lines := strings.Split(strings.TrimSpace(head), "\n")
 	if id, finish := strings.CutPrefix(lines[0], "!finish "); finish {
 		w.finish(id)
+		lines = lines[1:]
+	}
+	if id, fail := strings.CutPrefix(lines[0], "!fail "); fail {
+		w.failCreate(id)
 		lines = lines[1:]
 	}
 	if id, provisioner := strings.CutPrefix(lines[0], "!provisioner "); provisioner {

@@ -26,7 +26,8 @@ type (
 			Fields map[string]struct{ Label, Type, Tip *string }
 		}
 	}
-	strictTenant struct{ Name, Description *string }
+	strictCluster struct{ ClusterTemplate strictTemplate }
+	strictTenant  struct{ Name, Description *string }
 )
 
 // each decodes a recorded answer that is an object or a list of them.
@@ -58,20 +59,24 @@ func each[T any](t *testing.T, pattern string, look func(file string, v T)) {
 
 func TestAnswersForStrictDecoders(t *testing.T) {
 	t.Parallel()
-	for _, pattern := range []string{"018-*", "019-*", "209-*"} {
-		each(t, pattern, func(file string, v strictTemplate) {
-			if v.Includes == nil || v.Constraints == nil {
-				t.Errorf("%s: a template without includes or constraints", file)
-				return
+	template := func(file string, v strictTemplate) {
+		if v.Includes == nil || v.Constraints == nil {
+			t.Errorf("%s: a template without includes or constraints", file)
+			return
+		}
+		for name, s := range v.Constraints.Services {
+			if s.Quantities != nil && (s.Quantities.Min == nil || s.Quantities.Max == nil) {
+				t.Errorf("%s: %s has quantities with one end", file, name)
 			}
-			for name, s := range v.Constraints.Services {
-				if s.Quantities != nil && (s.Quantities.Min == nil || s.Quantities.Max == nil) {
-					t.Errorf("%s: %s has quantities with one end", file, name)
-				}
-			}
-		})
+		}
 	}
-	for _, pattern := range []string{"004-*", "014-*", "029-*", "030-*", "031-*", "206-*"} {
+	for _, pattern := range []string{"018-*", "019-*", "209-*", "217-*"} {
+		each(t, pattern, template)
+	}
+	for _, pattern := range []string{"041-*", "050-*", "213-*", "219-*"} {
+		each(t, pattern, func(file string, v strictCluster) { template(file, v.ClusterTemplate) })
+	}
+	for _, pattern := range []string{"004-*", "014-*", "029-*", "030-*", "031-*", "206-*", "224-*"} {
 		each(t, pattern, func(file string, v strictType) {
 			if v.Description == nil {
 				t.Errorf("%s: a plugin type without description", file)

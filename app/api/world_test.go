@@ -349,6 +349,39 @@ func (w *world) finish(id string) {
 	w.exec(`UPDATE clusters SET status = 'active' WHERE id = $1`, int64(n))
 }
 
+// failCreate lets every CREATE of a cluster fail before anything is made, and ends its operation.
+func (w *world) failCreate(id string) {
+	w.t.Helper()
+	n, _ := loom.ParseClusterID(id)
+	w.exec(`INSERT INTO processes (id, kind, host, expires_at) VALUES ('failing', 'provisioner', 'host.example', now() + interval '1 hour')`)
+	var rows []struct {
+		Task    loom.TaskID `db:"task"`
+		Attempt int         `db:"attempt"`
+	}
+	w.must(w.db.Select(&rows, `UPDATE river_job r SET state = 'running', attempt = 1, attempted_at = now(), attempted_by = array_append(r.attempted_by, 'failing')
+		FROM tasks t WHERE r.id = t.river_job_id AND r.kind = 'run_task' AND r.state = 'available' AND t.cluster_id = $1 AND t.action = 'create'
+		RETURNING t.id AS task, r.attempt`, int64(n)))
+	var due []execution.AttemptKey
+	for _, r := range rows {
+		due = append(due, execution.AttemptKey{Task: r.Task, Attempt: r.Attempt})
+	}
+	begun, _, err := w.deps.Operations.StartTasks(w.t.Context(), "failing", due)
+	w.must(err)
+	if len(begun) == 0 {
+		w.t.Fatalf("no CREATE of %s is due", id)
+	}
+	for _, key := range due {
+		_, err := w.deps.Operations.FailTask(w.t.Context(), key, loom.TaskResult{Status: 200, Message: "no such flavor", Retryable: new(false)})
+		w.must(err)
+	}
+	var operations []loom.OperationID
+	w.must(w.db.Select(&operations, `SELECT id FROM operations WHERE cluster_id = $1`, int64(n)))
+	for _, operation := range operations {
+		w.must(w.deps.Operations.EndOperation(w.t.Context(), operation))
+	}
+	w.exec(`DELETE FROM processes WHERE id = 'failing'`)
+}
+
 func query(pairs ...string) string {
 	v := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {

@@ -102,7 +102,7 @@ func (f *finder) fields(kind loom.EntityKind, plugin *loom.PluginType, values ma
 			}
 			f.say(loom.FindingWarning, loom.FindingPointless, place, name, fmt.Sprintf("The %s “%s” has no field “%s”, so this is without effect.", kind.Word(), plugin.Name, name), remedy)
 		case schema.IsSensitive() || text == "":
-		case schema.ResourceType != "" && !(plugin.Name == shellAutomator && name == scriptField): // that may be a command
+		case schema.ResourceType != "" && len(loom.RefsOf(plugin.Name, name, text)) == 0: // that may be a command
 			f.resource(loom.ResourceRef{Kind: string(kind), Plugin: plugin.Name, Type: schema.ResourceType, Name: text}, place)
 		default:
 			takes := cmp.Or(schema.CheckValue(values[name]), schema.CheckFormat(values[name], f.plain))

@@ -225,7 +225,7 @@ func TestMentions(t *testing.T) {
 		"": false, "web.sh": true, ". ./web.sh\n": true, `sh "$here/web.sh" start`: true, "see web.sh.": true, "web.sh.bak": false, "my-web.sh": false, "old.web.sh": false,
 		"web.shell": false, "web.shx web.sh": true, "aweb.sh,web.sh": true, "recipe[web.sh::x]": true, "üweb.sh": false,
 	} {
-		if got := mentions(text, "web.sh"); got != want {
+		if got := loom.Mentions(text, "web.sh"); got != want {
 			t.Errorf("%q: %v", text, got)
 		}
 	}

@@ -70,7 +70,7 @@ func (c *Catalog) naming(ctx context.Context, tenant loom.TenantID, ref loom.Res
 			}
 			defer content.Close() //nolint:errcheck // read to the end or given up
 			text, err := io.ReadAll(io.LimitReader(content, maxShownText))
-			names[i] = mentions(string(text), ref.Name)
+			names[i] = loom.Mentions(string(text), ref.Name)
 			return err
 		})
 	}

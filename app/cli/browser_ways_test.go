@@ -32,8 +32,69 @@ func wantedService(args string) string {
 	return `{"name": "wanted", "provisioner": {"actions": {"start": {"type": "shell", "fields": {"script": "wanted.sh", "args": "` + args + `"}}}}}`
 }
 
+// typoCatalog has a service whose script has a typo, which is final.
+func typoCatalog(admin *client) {
+	admin.t.Helper()
+	const scripts = "/v2/plugins/automatortypes/shell/scripts/typed.sh"
+	var stored struct{ Version int }
+	admin.call("POST", scripts, "#!/bin/sh\necoh started || exit 64\n", &stored)
+	admin.call("POST", fmt.Sprintf("%s/versions/%d/stage", scripts, stored.Version), nil, nil)
+	admin.call("POST", "/v2/plugins/sync", nil, nil)
+	admin.call("POST", "/v2/services", `{"name": "typed", "provisioner": {"actions": {"start": {"type": "shell", "fields": {"script": "typed.sh"}}}}}`, nil)
+	admin.call("POST", "/v2/clustertemplates", `{"name": "typed-cluster", "defaults": {"services": ["typed"], "provider": "local", "hardwaretype": "local-small", "imagetype": "debian12"},
+		"compatibility": {"hardwaretypes": ["local-small"], "imagetypes": ["debian12"], "services": ["typed"]},
+		"constraints": {"size": {"min": 1, "max": 5}}, "administration": {"leaseduration": {"initial": 0, "max": 0, "step": 0}}}`, nil)
+}
+
+// counting counts how often something is pressed.
+type counting struct {
+	browser.Hands
+	presses *int
+}
+
+// Activate uses a link or button.
+func (c counting) Activate(what, selector string) {
+	*c.presses++
+	c.Hands.Activate(what, selector)
+}
+
+// mendScript saves a cluster whose create failed for a typo in a script: the script is
+// mended and released, and the create retried, in five presses.
+func (j *journey) mendScript(admin *client) {
+	typoCatalog(admin)
+	id := j.user().create("typed-cluster", 1, nil)
+	j.user().waitStatus(id, loom.ClusterIncomplete)
+	cluster, presses, hands := "/clusters/"+id, 0, j.hands
+	j.hands = counting{hands, &presses}
+	j.b.Open(j.url + "/admin/resources?plugin=automatortypes/shell/scripts&name=typed.sh")
+	j.hands.Fill("the script", "form[action='/admin/resources/upload'] textarea[name=text]", "#!/bin/sh\necho started || exit 64\n")
+	j.hands.Activate("Store the version", "form[action='/admin/resources/upload'] button[type=submit]")
+	j.b.WaitText("Stored version 2 of typed.sh")
+	j.b.Open(j.url + "/admin/resources/sync")
+	j.hands.Activate("Sync now", "form[action='/admin/resources/sync'] button[type=submit]")
+	j.b.WaitText("Synced")
+	j.b.Open(j.url + cluster)
+	j.b.WaitText("Retry with typed.sh 2")
+	j.hands.Activate("Retry with typed.sh 2", "#cluster-operation a[data-kind=primary]")
+	j.at("the form", cluster+`/operations/1/retry`)
+	j.b.WaitText("version 1 → 2")
+	j.b.WaitText("+ echo started")
+	j.faultless("the form with a newer script")
+	j.hands.Activate("Preview", "form[action='/previews'] button[data-kind=primary]")
+	preview := j.at("the preview", `^/previews/`)
+	j.hands.Activate("Retry", "form[action='"+preview+"/apply'] button[data-kind=primary]")
+	j.at("the cluster", `^`+cluster+`$`)
+	j.user().waitActive(id)
+	if presses > 5 {
+		j.t.Errorf("it took %d presses", presses)
+	}
+	j.hands = hands
+	j.user().remove(id)
+}
+
 // TestBrowserWaysOut saves a cluster whose create failed twice, first for a typo, then
-// for its config: three presses each. A machine that was killed is shrunk away.
+// for its config: three presses each. A machine that was killed is shrunk away. Another
+// cluster is saved by mending its script.
 func TestBrowserWaysOut(t *testing.T) {
 	t.Parallel()
 	j := newJourney(t, browser.Options{})
@@ -84,5 +145,6 @@ func TestBrowserWaysOut(t *testing.T) {
 	j.at("the cluster", `^`+cluster+`$`)
 	j.user().waitActive(id)
 	j.user().remove(id)
+	j.mendScript(admin)
 	j.quiet()
 }

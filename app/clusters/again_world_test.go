@@ -37,6 +37,8 @@ type mock struct {
 	ran      []string
 	// scripts, unless nil, are the versions of the scripts that actions run, by service.
 	scripts map[string]int
+	// files, unless nil, are the versions of the files that a step runs.
+	files func(step) map[string]int
 }
 
 func (b *bundle) mock() *mock {
@@ -102,6 +104,9 @@ func (m *mock) one(s step, fails bool) {
 		}
 		if version := m.scripts[s.Service]; version > 0 && loom.TaskAction(s.Action).SetsUp() {
 			r.Files = map[string]int{"shell/scripts/" + s.Service + ".sh": version}
+		}
+		if m.files != nil {
+			r.Files = m.files(s)
 		}
 		m.ran = append(m.ran, s.String())
 		_, err = m.ops.CompleteTasks(m.ctx, []execution.Finished{{Key: key, Result: r}})

@@ -16,9 +16,16 @@ import (
 // script stores a version of the script of a service; live puts it in use.
 func (b *bundle) script(service string, version int, content string, live bool) {
 	b.t.Helper()
+	b.file("shell/scripts/"+service+".sh", version, content, live)
+}
+
+// file is script for a file of any automator, by its key.
+func (b *bundle) file(key string, version int, content string, live bool) {
+	b.t.Helper()
+	parts := strings.Split(key, "/")
 	b.exec(func(tx *sqlx.Tx) error {
-		ref := loom.ResourceRef{Kind: string(loom.KindAutomatorType), Plugin: "shell", Type: "scripts", Name: service + ".sh"}
-		r := loom.Resource{ResourceRef: ref, Version: version, Format: "file", SHA256: content, Object: fmt.Sprint(service, version)}
+		ref := loom.ResourceRef{Kind: string(loom.KindAutomatorType), Plugin: parts[0], Type: parts[1], Name: parts[2]}
+		r := loom.Resource{ResourceRef: ref, Version: version, Format: "file", SHA256: content, Object: fmt.Sprint(key, version)}
 		if _, err := store.InsertResource(b.ctx, tx, b.tenant, r); err != nil || !live {
 			return err
 		}
@@ -123,6 +130,88 @@ func TestReleasedFilesMakeClustersUpgradable(t *testing.T) {
 	// What is withdrawn is nothing newer.
 	b.db.MustExec(`UPDATE resources SET live = false WHERE name = 'db.sh'`)
 	b.nothingNewer("without the file", id)
+}
+
+// TestReleasedCookbooksAndModulesMakeClustersUpgradable: the files of all automators count, as
+// loom.ResourceRef.UsedBy says.
+func TestReleasedCookbooksAndModulesMakeClustersUpgradable(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		plugin, key string
+		fields      map[string]string
+	}{
+		{"chef-solo", "chef-solo/cookbooks/nginx", map[string]string{"run_list": "nginx::default"}},
+		{"chef-solo", "chef-solo/data_bags/users", map[string]string{"run_list": "nginx"}},
+		{"puppet", "puppet/modules/web", map[string]string{"classes": "web::service"}},
+	} {
+		t.Run(c.key, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.withRoles()
+			s := role("web")
+			s.Provisioner.Actions[loom.ActionInstall] = loom.ServiceAction{Type: c.plugin, Fields: c.fields}
+			b.save(b.tenant, loom.KindService, s)
+			b.file(c.key, 1, "one", true)
+			m := b.mock()
+			m.files = func(s step) map[string]int {
+				if s.Service != "web" || s.Action != string(loom.ActionInstall) {
+					return nil
+				}
+				return map[string]int{c.key: 1}
+			}
+			id := b.create(b.ana(), 3).Cluster
+			m.run(nil)
+			b.nothingNewer("after the create", id)
+			b.file(c.key, 2, "two", true)
+			if got, want := b.newerFiles(id), "web: "+c.key[strings.LastIndex(c.key, "/")+1:]+" (version 2)"; got != want {
+				t.Errorf("newer files: %q, want %q", got, want)
+			}
+			if v := b.previewOf(loom.PreviewUpgrade, id, clusters.ChangeInput{}); v.ByAction[loom.ActionInstall] != 2 {
+				t.Errorf("an upgrade does %v", v.ByAction)
+			}
+		})
+	}
+}
+
+// TestReleasedFilesAfterAFailure: what came into use after a service failed, and which its
+// failed action runs, is what a retry is offered with.
+func TestReleasedFilesAfterAFailure(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.withRoles()
+	b.save(loom.SuperTenant, loom.KindAutomatorType, &loom.PluginType{Base: loom.Base{Name: "shell"}, ResourceTypes: map[string]loom.ResourceType{"scripts": {Format: "file"}},
+		Parameters: map[string]loom.FieldGroup{"admin": {Fields: map[string]loom.FieldSchema{"script": {Type: "text", ResourceType: "scripts"}}}}})
+	for _, service := range []string{"base", "db", "web"} {
+		b.script(service, 1, service+" one", true)
+	}
+	m := b.mock()
+	ref := b.create(b.ana(), 3)
+	m.run(func(s step) bool { return s.Service == "web" && s.Action == string(loom.ActionStart) })
+	released := func(when, want string) {
+		t.Helper()
+		files, err := b.clusters.ReleasedFiles(b.ctx, b.ana(), ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, f := range files {
+			got = append(got, fmt.Sprintf("%s: %s %d → %d", f.Service, f.Name, f.Used, f.Version))
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("%s: %q, want %q", when, got, want)
+		}
+	}
+	released("after the failure", "")
+	b.script("web", 2, "web two", false)
+	released("with a file that is not in use", "")
+	b.script("db", 2, "db two", true)
+	released("with a file of another service", "")
+	b.script("web", 3, "web one", true)
+	released("with the same content under another number", "")
+	b.script("web", 4, "web four", true)
+	released("with a file in use", "web: web.sh 1 → 4")
+	_, err := b.clusters.ReleasedFiles(b.ctx, loom.Actor{Tenant: "t2", TenantName: "other", User: "eve", Role: loom.RoleAdmin}, ref)
+	wantKind(t, err, loom.NotFound)
 }
 
 // TestLabelsAreNoUpgrade: what people see makes no cluster upgradable, what machines run does.

@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -95,6 +96,38 @@ func (u *Clusters) UpgradeFiles(ctx context.Context, actor loom.Actor, id loom.C
 		return nil, err
 	}
 	return u.changedFiles(ctx, cluster)
+}
+
+// ReleasedFile is a file of a service that came into use after the service failed.
+type ReleasedFile = store.ReleasedFile
+
+// ReleasedFiles lists the files of services that failed in an operation and that came into
+// use since, each once for a service: a retry runs them. NotFound.
+func (u *Clusters) ReleasedFiles(ctx context.Context, actor loom.Actor, ref loom.OperationRef) ([]ReleasedFile, error) {
+	cluster, _, err := u.load(ctx, actor, ref.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	all, err := store.ReleasedFiles(ctx, u.db, cluster.Owner.Tenant, ref)
+	if err != nil {
+		return nil, err
+	}
+	plugins := map[string]loom.PluginType{}
+	var released []ReleasedFile
+	for _, f := range all {
+		plugin, known := plugins[f.Plugin]
+		if !known {
+			if plugin, err = store.AutomatorType(ctx, u.db, f.Plugin); err != nil && !errors.Is(err, loom.NotFound) {
+				return nil, err
+			}
+			plugins[f.Plugin] = plugin
+		}
+		listed := slices.ContainsFunc(released, func(r ReleasedFile) bool { return r.Service == f.Service && r.ResourceRef == f.ResourceRef })
+		if action := cluster.Services[f.Service].Provisioner.Actions[f.Action]; !listed && f.UsedBy(&plugin, action) {
+			released = append(released, f)
+		}
+	}
+	return released, nil
 }
 
 func summarizeUpgrade(v *PreviewView) string {

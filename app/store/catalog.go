@@ -352,6 +352,11 @@ func ProviderType(ctx context.Context, q sqlx.ExtContext, name string) (loom.Plu
 	return entryOf[loom.PluginType](ctx, q, loom.SuperTenant, loom.KindProviderType, name)
 }
 
+// AutomatorType reads the newest version of an automator type. NotFound.
+func AutomatorType(ctx context.Context, q sqlx.ExtContext, name string) (loom.PluginType, error) {
+	return entryOf[loom.PluginType](ctx, q, loom.SuperTenant, loom.KindAutomatorType, name)
+}
+
 // Services reads the newest version of all services of a tenant by name.
 func Services(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) (map[string]loom.Service, error) {
 	list, err := NewestCatalogEntries(ctx, q, tenant, loom.KindService)

@@ -62,6 +62,53 @@ func ChangedFiles(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, 
 	return changed, wrap(err, "list the files of cluster %s that are others now", cluster)
 }
 
+// ReleasedFile is a file of an automator that came into use after an action of a service
+// failed.
+type ReleasedFile struct {
+	loom.ResourceRef
+	Service string
+	Action  loom.TaskAction
+	// Version is in use now, Used was when the action began; 0: none.
+	Version, Used int
+}
+
+const releasedFiles = `
+SELECT f.service, f.action, r.kind, r.plugin, r.type, r.name, r.version, coalesce(u.version, 0) AS used
+FROM (SELECT t.service, t.action, max(a.started_at) AS at
+	FROM operations o JOIN tasks t ON t.operation_id = o.id JOIN attempts a ON a.task_id = t.id
+	WHERE o.tenant_id = $1 AND o.cluster_id = $2 AND o.number = $3 AND t.status = 'failed' AND t.service <> ''
+	GROUP BY t.service, t.action) f
+JOIN resources r ON r.tenant_id = $1 AND r.kind = 'automatortypes' AND r.live AND r.live_since > f.at
+LEFT JOIN LATERAL (SELECT p.version, p.sha256 FROM resources p
+	WHERE p.tenant_id = $1 AND p.kind = r.kind AND p.plugin = r.plugin AND p.type = r.type AND p.name = r.name AND p.live_since <= f.at
+	ORDER BY p.live_since DESC LIMIT 1) u ON true
+WHERE r.sha256 IS DISTINCT FROM u.sha256
+ORDER BY 1, 2, 4, 5, 6`
+
+// ReleasedFiles lists, for each action of a service that failed in an operation, all files
+// with another content that came into use since. Which of them the action runs is for the
+// caller to find.
+func ReleasedFiles(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef) ([]ReleasedFile, error) {
+	var rows []struct {
+		Service string `db:"service"`
+		Action  string `db:"action"`
+		Kind    string `db:"kind"`
+		Plugin  string `db:"plugin"`
+		Type    string `db:"type"`
+		Name    string `db:"name"`
+		Version int    `db:"version"`
+		Used    int    `db:"used"`
+	}
+	if err := sqlx.SelectContext(ctx, q, &rows, releasedFiles, tenant, int64(ref.Cluster), ref.Number); err != nil {
+		return nil, wrap(err, "list the files that came into use after operation %s failed", ref)
+	}
+	files := make([]ReleasedFile, len(rows))
+	for i, r := range rows {
+		files[i] = ReleasedFile{loom.ResourceRef{Kind: r.Kind, Plugin: r.Plugin, Type: r.Type, Name: r.Name}, r.Service, loom.TaskAction(r.Action), r.Version, r.Used}
+	}
+	return files, nil
+}
+
 // FileUse is a cluster with nodes that a file of a content was last run on.
 type FileUse struct {
 	SHA256  string

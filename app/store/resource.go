@@ -60,8 +60,8 @@ func RaiseResourceNumber(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID,
 }
 
 const insertResource = `
-INSERT INTO resources (tenant_id, kind, plugin, type, name, version, live, slated, size_bytes, sha256, format, permissions, object, sealed, created_by)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+INSERT INTO resources (tenant_id, kind, plugin, type, name, version, live, slated, size_bytes, sha256, format, permissions, object, sealed, created_by, live_since)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, CASE WHEN $7 THEN now() END)
 RETURNING created_at`
 
 // InsertResource makes an uploaded version known; its object lies in the bucket.
@@ -166,7 +166,7 @@ func DeleteResources(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, ref
 // caller has locked. It gives the number of the set, which is a new one only if
 // something changed.
 func SyncResources(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID) (set int, changed int, err error) {
-	result, err := tx.ExecContext(ctx, `UPDATE resources SET live = slated WHERE tenant_id = $1 AND live <> slated`, tenant)
+	result, err := tx.ExecContext(ctx, `UPDATE resources SET live = slated, live_since = CASE WHEN slated THEN now() ELSE live_since END WHERE tenant_id = $1 AND live <> slated`, tenant)
 	if err != nil {
 		return 0, 0, wrap(err, "sync resources")
 	}
@@ -193,7 +193,7 @@ func ResourceObjectsAllTenants(ctx context.Context, q sqlx.ExtContext) ([]string
 // NewResourceSet gives the tenant's set of resources a new number and makes what
 // is slated live, also when no flag changes.
 func NewResourceSet(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID) (int, error) {
-	if _, err := tx.ExecContext(ctx, `UPDATE resources SET live = slated WHERE tenant_id = $1 AND live <> slated`, tenant); err != nil {
+	if _, err := tx.ExecContext(ctx, `UPDATE resources SET live = slated, live_since = CASE WHEN slated THEN now() ELSE live_since END WHERE tenant_id = $1 AND live <> slated`, tenant); err != nil {
 		return 0, wrap(err, "sync resources")
 	}
 	var set int

@@ -35,7 +35,7 @@ func Authority() loom.FieldSchema {
 func Calls() loom.FieldSchema {
 	least, most := 1.0, float64(MostCalls)
 	return loom.FieldSchema{Label: "API calls at once", Type: "number", Role: loom.RoleAccess, Default: 8.0, Min: &least, Max: &most,
-		Tip: "How many calls each provisioner has in flight. Fewer for an API that is slow under load."}
+		Tip: "How many calls of tasks each provisioner process has in flight for this tenant at this address. Connection tests and searches for machines come on top, one call at a time each. Enter less for an API that is slow under load."}
 }
 
 // keyFiles is the resource type of private keys.

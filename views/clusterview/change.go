@@ -31,7 +31,7 @@ type ChangeModel struct {
 type HiddenField struct{ Name, Value string }
 
 // FormPart is one of: a field, a pair of short ones, a choice of several, what is
-// newer in a service, fields that are shown on demand.
+// newer in a service or file, fields that are shown on demand.
 type FormPart struct {
 	// Facts are what the form does not change.
 	Facts  []ui.Def
@@ -39,6 +39,8 @@ type FormPart struct {
 	Pair   []ui.FieldModel
 	Picker *ui.ChoiceModel
 	Newer  []NewerService
+	// Code has the lines of a file that differ.
+	Code *ui.CodeModel
 	// Fold hides More behind its words.
 	Fold string
 	Open bool

@@ -44,7 +44,7 @@ type Cluster struct {
 	Created     int64              `json:"createTime" description:"Milliseconds since 1970."`
 	Expires     int64              `json:"expireTime" description:"0: never."`
 	Provider    loom.Provider      `json:"provider"`
-	Template    loom.Template      `json:"clusterTemplate"`
+	Template    Template           `json:"clusterTemplate"`
 	Nodes       []Node             `json:"nodes"`
 	Services    []string           `json:"services"`
 	LatestJob   string             `json:"latestJobId,omitempty"`
@@ -87,7 +87,7 @@ type Leftover struct {
 func NewCluster(v clusters.ClusterView) Cluster {
 	c := Cluster{
 		ID: v.ID.String(), Name: v.Name, Description: v.Description, Account: v.Owner, Created: Millis(v.Created), Expires: Millis(v.Expires),
-		Provider: v.Provider, Template: v.Template, Nodes: []Node{}, Services: ServiceNames(v.Cluster), Status: v.Status,
+		Provider: v.Provider, Template: NewTemplate(v.Template), Nodes: []Node{}, Services: ServiceNames(v.Cluster), Status: v.Status,
 		Config: object(v.Config), Links: list(v.Links), Labels: object(v.Labels), Revision: v.Revision, Protected: v.Protected,
 		Progress: NewProgress(loom.Progress{}),
 	}

@@ -7,9 +7,16 @@ import (
 // The predecessor's clients read some members of catalog entries without asking whether
 // they are there. These forms always have them, whatever is stored.
 
-type templateEntry struct {
-	*loom.Template
+// Template is a template with includes and both ends of quantities.
+type Template struct {
+	loom.Template
 	Includes []loom.NameRef `json:"includes"`
+}
+
+// NewTemplate gives the wire form of a template.
+func NewTemplate(t loom.Template) Template {
+	t.Constraints = newConstraints(t.Constraints)
+	return Template{t, list(t.Includes)}
 }
 
 type pluginTypeEntry struct {
@@ -23,9 +30,7 @@ type pluginTypeEntry struct {
 func NewEntry(e loom.Entry) any {
 	switch v := e.(type) {
 	case *loom.Template:
-		t := *v
-		t.Constraints = newConstraints(v.Constraints)
-		return templateEntry{&t, list(v.Includes)}
+		return NewTemplate(*v)
 	case *loom.PartialTemplate:
 		t := *v
 		t.Constraints = newConstraints(v.Constraints)
@@ -34,6 +39,7 @@ func NewEntry(e loom.Entry) any {
 		groups := map[string]loom.FieldGroup{}
 		for name, group := range v.Parameters {
 			if len(group.Fields) > 0 {
+				group.Required = list(group.Required)
 				groups[name] = group
 			}
 		}

@@ -129,7 +129,7 @@ type legacyCluster struct {
 	Created     int64          `json:"createTime"`
 	Expires     int64          `json:"expireTime"`
 	Provider    loom.Provider  `json:"provider"`
-	Template    loom.Template  `json:"clusterTemplate"`
+	Template    Template       `json:"clusterTemplate"`
 	Nodes       []loom.NodeID  `json:"nodes"`
 	Services    []string       `json:"services"`
 	LatestJob   string         `json:"latestJobId"`
@@ -158,7 +158,7 @@ func legacyBody(n loom.Notice) ([]byte, error) {
 	}
 	cluster := legacyCluster{
 		ID: c.ID.String(), Name: c.Name, Description: c.Description, Account: c.Owner, Created: Millis(c.Created), Expires: Millis(c.Expires),
-		Provider: c.Provider, Template: c.Template, Nodes: []loom.NodeID{}, Services: ServiceNames(c), LatestJob: op.Ref.String(),
+		Provider: c.Provider, Template: NewTemplate(c.Template), Nodes: []loom.NodeID{}, Services: ServiceNames(c), LatestJob: op.Ref.String(),
 		Status: strings.ToUpper(string(c.Status)), Config: object(c.Config),
 	}
 	nodes, omitted, size := []json.RawMessage{}, n.Legacy.Omitted, 0

@@ -49,7 +49,7 @@ func (e *serviceEditor) lostAt(doc *form.Doc, at form.Path, field string) []admi
 	there := func(ref loom.ResourceRef) bool {
 		return slices.ContainsFunc(e.resources, func(r loom.Resource) bool { return r.ResourceRef == ref && (r.Live || r.Slated) })
 	}
-	for _, f := range catalog.FilesOf(&t, loom.ServiceAction{Type: t.Name, Fields: map[string]string{field: doc.Text(at.To("fields", field))}}) {
+	for _, f := range loom.FilesOf(&t, loom.ServiceAction{Type: t.Name, Fields: map[string]string{field: doc.Text(at.To("fields", field))}}) {
 		if f.Field == field && !slices.ContainsFunc(f.Refs, there) {
 			lost = append(lost, lostFile(f.Refs[0]))
 		}

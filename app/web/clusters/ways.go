@@ -12,6 +12,7 @@ import (
 	"loom/app/clusters"
 	"loom/app/httpx"
 	"loom/app/loom"
+	"loom/app/web/page"
 	"loom/views/clusterview"
 	"loom/views/route"
 	"loom/views/ui"
@@ -47,17 +48,29 @@ func (s *Server) ways(ctx context.Context, actor loom.Actor, v clusters.ClusterV
 			newer, text = append(newer, name), append(text, name+" "+strconv.Itoa(newest.Version))
 		}
 	}
+	released, err := s.Clusters.ReleasedFiles(ctx, actor, op.Ref)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range released {
+		if name := f.Name + " " + strconv.Itoa(f.Version); !slices.Contains(text, name) {
+			text = append(text, name)
+		}
+	}
 	var out []ui.ButtonModel
-	if len(newer) > 0 {
-		out = append(out, ui.ButtonModel{Label: "Retry with " + strings.Join(text, ", "), Icon: "rotate", Href: route.OperationRetry(op.Ref, newer, nil, false), WhyNot: why})
+	if len(text) > 0 {
+		out = append(out, ui.ButtonModel{Label: "Retry with " + loom.And(text[:min(len(text), 3)]), Icon: "rotate", Href: route.OperationRetry(op.Ref, newer, nil, false), WhyNot: why})
 	}
 	change := ui.ButtonModel{Label: "Change config and retry", Icon: "edit", Href: route.OperationRetry(op.Ref, newer, nil, true), WhyNot: why}
-	if len(services) > 0 || len(newer) > 0 {
+	if len(services) > 0 {
 		out = append(out, change)
 	}
 	for _, b := range rest {
 		if b.Label == "Retry failed" {
 			b.Label = "Retry"
+			if len(text) > 0 && len(newer) == 0 {
+				continue // it is the same
+			}
 			if len(newer) > 0 {
 				b.Label = "Retry as it is"
 			}
@@ -118,10 +131,15 @@ func (s *Server) mendParts(ctx context.Context, actor loom.Actor, v clusters.Clu
 		}
 		newer = append(newer, newerService(present, *found, differences))
 	}
+	files, err := s.releasedParts(ctx, actor, *v.Latest)
+	if err != nil {
+		return nil, err
+	}
 	var parts []clusterview.FormPart
 	if len(newest.Choices) > 0 {
 		parts = append(parts, clusterview.FormPart{Picker: &newest}, clusterview.FormPart{Newer: newer})
 	}
+	parts = append(parts, files...)
 	edited := f.Config != "" && f.Config != configText(masked(v.Config))
 	if f.Config == "" {
 		f.Config = configText(masked(v.Config))
@@ -135,6 +153,68 @@ func (s *Server) mendParts(ctx context.Context, actor loom.Actor, v clusters.Clu
 	}
 	return parts, nil
 }
+
+// maxShownFiles is how many files that came into use a form of a retry lists.
+const maxShownFiles = 10
+
+// releasedParts are the files of failed services that came into use since, which a retry runs
+// in any case. Administrators see how they differ.
+func (s *Server) releasedParts(ctx context.Context, actor loom.Actor, op loom.Operation) ([]clusterview.FormPart, error) {
+	released, err := s.Clusters.ReleasedFiles(ctx, actor, op.Ref)
+	if err != nil || len(released) == 0 {
+		return nil, err
+	}
+	budget := page.LineBudget(page.MaxDiffCells)
+	var facts []ui.Def
+	var parts []clusterview.FormPart
+	for _, f := range released[:min(len(released), maxShownFiles)] {
+		text := fmt.Sprintf("version %d", f.Version)
+		if f.Used > 0 {
+			text = fmt.Sprintf("version %d → %d", f.Used, f.Version)
+		}
+		facts = append(facts, ui.Def{Term: f.Name, Text: text})
+		if f.Used == 0 || !actor.IsAdmin() {
+			continue
+		}
+		lines, err := s.fileChanges(ctx, actor, f, &budget)
+		if err != nil {
+			return nil, err
+		}
+		if len(lines) > 0 {
+			code := ui.CodeModel{ID: fmt.Sprintf("released-%d", len(facts)), Label: f.Name + ", changed lines: + added, − removed", Text: strings.Join(lines, "\n")}
+			parts = append(parts, clusterview.FormPart{Code: &code})
+		}
+	}
+	return append([]clusterview.FormPart{{Facts: facts}}, parts...), nil
+}
+
+// fileChanges are the lines that differ between the version of a file that failed and that in
+// use; none where one of them is no text.
+func (s *Server) fileChanges(ctx context.Context, actor loom.Actor, f clusters.ReleasedFile, budget *page.LineBudget) ([]string, error) {
+	versions, err := s.Catalog.Resources(ctx, actor, catalog.ResourceFilter{ResourceRef: f.ResourceRef})
+	if err != nil {
+		return nil, err
+	}
+	texts := map[int]string{}
+	for _, v := range versions {
+		if v.Version != f.Used && v.Version != f.Version {
+			continue
+		}
+		content, err := s.Catalog.ResourceContent(ctx, actor, v)
+		if err != nil {
+			return nil, err
+		}
+		texts[v.Version] = content.Text
+	}
+	if texts[f.Used] == "" || texts[f.Version] == "" {
+		return nil, nil
+	}
+	lines, _ := budget.DiffLines(strings.Split(texts[f.Used], "\n"), strings.Split(texts[f.Version], "\n"), maxFileLines)
+	return lines, nil
+}
+
+// maxFileLines is how many changed lines of a file are shown.
+const maxFileLines = 100
 
 // mend puts what the form of a retry changes into the request.
 func (f *changeForm) mend(v clusters.ClusterView, in *clusters.PreviewInput) []loom.FieldError {

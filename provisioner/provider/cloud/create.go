@@ -35,6 +35,9 @@ func (s *Session) create(ctx context.Context, spec *loom.TaskSpec, d Driver) (lo
 		facts = map[string]any{}
 	}
 	facts["providerid"], facts["ssh-auth"] = m.ID, Auth(spec, m.Password)
+	if s.endpoint != "" {
+		facts[endpointFact] = s.endpoint
+	}
 	result := loom.TaskResult{Message: "made " + m.ID, Result: facts}
 	if err := s.sink.Fact(facts); err != nil {
 		return result, err

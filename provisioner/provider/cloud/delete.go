@@ -7,11 +7,36 @@ import (
 	"loom/app/loom"
 )
 
+// endpointFact is the result that keeps at which cloud a machine was made, so that another
+// cloud, which does not know it, is not believed that it is gone.
+const endpointFact = "cloud_endpoint"
+
+// sameCloud returns an error for a machine that is not where the provider leads now and was
+// made elsewhere. One that is there was made by the same cloud under another name.
+func (s *Session) sameCloud(ctx context.Context, spec *loom.TaskSpec, d Driver) error {
+	id, made := ID(spec), Fields(spec.Results).Text(endpointFact)
+	if id == "" || made == "" || made == s.endpoint {
+		return nil
+	}
+	m, err := s.get(ctx, d, id)
+	if Is(err, NotFound) || err == nil && m.State == Gone {
+		now := s.endpoint
+		if now == "" {
+			now = "the usual address"
+		}
+		return Errorf(Refused, "machine %s was made at %s; the provider leads to %s now, where it is not. Set the address of the provider back to delete the machine, or skip this task if the machine is gone", id, made, now)
+	}
+	return err
+}
+
 // delete removes the node's machine, and any other that carries its key unless spec
 // says that it goes alone, and waits until they are gone. What is not there is success. Wrong credentials are a
 // failure if the node has a provider id: its machine would be forgotten. facts
 // names further results to clear.
 func (s *Session) delete(ctx context.Context, spec *loom.TaskSpec, d Driver, facts ...string) (loom.TaskResult, error) {
+	if err := s.sameCloud(ctx, spec, d); err != nil {
+		return s.failure(ctx, err)
+	}
 	var ids []string
 	if id := ID(spec); id != "" {
 		ids = append(ids, id)
@@ -34,7 +59,7 @@ func (s *Session) delete(ctx context.Context, spec *loom.TaskSpec, d Driver, fac
 			return s.failure(ctx, err) // there is a machine, whatever the node knows of it
 		}
 	}
-	cleared := map[string]any{"providerid": nil, "ssh-auth": nil, "ssh_host_keys": nil, "ssh_port": nil, "disks": nil}
+	cleared := map[string]any{"providerid": nil, "ssh-auth": nil, "ssh_host_keys": nil, "ssh_port": nil, "disks": nil, endpointFact: nil}
 	for _, name := range facts {
 		cleared[name] = nil
 	}

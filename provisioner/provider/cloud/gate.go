@@ -113,15 +113,22 @@ func Waiting(ctx context.Context) {
 // gateOf names what calls in flight are counted for: a tenant at one cloud, which its
 // addresses tell. A tenant does not wait for others.
 func gateOf(t loom.PluginType, tenant loom.TenantID, f Fields) string {
-	key := []string{string(tenant), t.Name}
+	return strings.Join([]string{string(tenant), t.Name, endpointOf(t, f)}, "\x00")
+}
+
+// endpointOf names the cloud that a provider leads to: the hosts of its addresses.
+func endpointOf(t loom.PluginType, f Fields) string {
+	var hosts []string
 	for _, name := range addressFields(t) {
 		host := f.Text(name)
 		if u, err := url.Parse(host); err == nil && u.Host != "" {
 			host = u.Host
 		}
-		key = append(key, strings.ToLower(host))
+		if host != "" && !slices.Contains(hosts, strings.ToLower(host)) {
+			hosts = append(hosts, strings.ToLower(host))
+		}
 	}
-	return strings.Join(key, "\x00")
+	return strings.Join(hosts, " ")
 }
 
 // addressFields are the fields of a type that hold addresses, by name.

@@ -29,6 +29,8 @@ type Session struct {
 	// kind is the provider type. At most most calls for the same gate are in flight.
 	kind, gate string
 	most       int
+	// endpoint is the cloud that the provider leads to now.
+	endpoint string
 	// apart says that nothing waits for a turn, brief that somebody waits for the answer.
 	apart, brief bool
 	// answer is what a session of Ask has found, way tells it the steps to the cloud, and
@@ -44,7 +46,7 @@ func (o Options) Begin(t loom.PluginType, spec *loom.TaskSpec, sink loom.Sink, c
 	o.Pace = o.Pace.usual()
 	s := &Session{Options: o, Fields: spec.Provider.Fields, Reach: spec.Reach, sink: sink, classify: classify, secrets: append([]string(nil), spec.Sensitive...),
 		tenant: spec.Tenant, kind: t.Name}
-	s.gate = gateOf(t, spec.Tenant, s.Fields)
+	s.gate, s.endpoint = gateOf(t, spec.Tenant, s.Fields), endpointOf(t, s.Fields)
 	if s.most, _ = s.Fields.Number(provider.CallsField, usualCalls, mostCalls); s.most < 1 {
 		s.most = usualCalls
 	}

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"loom/app/loom"
+	"loom/provisioner/remote/sshtest"
 )
 
 // probeCommand runs this program on a machine: it makes calls that no shell makes.
@@ -390,7 +391,7 @@ func TestBombs(t *testing.T) {
 		t.Fatalf("a flavor without limits got %+v, %v", s.Limits, err)
 	}
 	if missing := b.cgroups.missing(); len(missing) > 0 {
-		t.Skipf("this host limits no %s", strings.Join(missing, ", "))
+		sshtest.SkipHere(t, "this host limits no %s", strings.Join(missing, ", "))
 	}
 	if result, err := b.Confirm(b.ctx, own, &sink{t: t}); err != nil || result.Status != 0 {
 		t.Fatalf("confirm: %+v, %v", result, err)
@@ -450,7 +451,7 @@ func TestSocketsCount(t *testing.T) {
 	t.Parallel()
 	b := setUpLocal(t)
 	if missing := b.cgroups.missing(); len(missing) > 0 {
-		t.Skipf("this host limits no %s", strings.Join(missing, ", "))
+		sshtest.SkipHere(t, "this host limits no %s", strings.Join(missing, ", "))
 	}
 	spec := b.spec("acme", 0)
 	spec.Flavor = "mem=160m"
@@ -460,7 +461,7 @@ func TestSocketsCount(t *testing.T) {
 	for _, tree := range b.cgroups.trees {
 		if tree.has("memory") {
 			if !exists(filepath.Join(tree.path, "memory.kmem.tcp.limit_in_bytes")) {
-				t.Skip("this kernel counts no sockets: memory.kmem.tcp.limit_in_bytes is absent")
+				sshtest.SkipHere(t, "this kernel counts no sockets: memory.kmem.tcp.limit_in_bytes is absent")
 			}
 			most = 10
 		}
@@ -622,7 +623,7 @@ func TestCores(t *testing.T) {
 		t.Fatalf("create: %+v, %v", result, err)
 	}
 	if strings.Contains(strings.Join(log.lines, "\n"), "No limit of processor") {
-		t.Skip("this host has no control group for processors")
+		sshtest.SkipHere(t, "this host has no control group for processors")
 	}
 	out := b.must(t, b.machine(t, spec), "python3 -c 'import time\nt = time.monotonic()\nc = time.process_time()\nwhile time.monotonic() - t < 2: pass\nprint((time.process_time() - c) / (time.monotonic() - t))'")
 	if share, err := strconv.ParseFloat(out, 64); err != nil || share > 0.3 {

@@ -16,6 +16,7 @@ import (
 
 	"loom/app/diskspace"
 	"loom/app/loom"
+	"loom/provisioner/remote/sshtest"
 )
 
 // TestDiskIsWatched: a machine that fills its disk is stopped, with the reason, and the
@@ -24,7 +25,7 @@ func TestDiskIsWatched(t *testing.T) {
 	t.Parallel()
 	b := setUpLocal(t)
 	if b.hasQuota() {
-		t.Skip("the kernel keeps machines to their disk here (TestProjectQuotas)")
+		sshtest.SkipHere(t, "the kernel keeps machines to their disk here (TestProjectQuotas)")
 	}
 	spec := b.spec("acme", 0)
 	spec.Flavor = "disk=64m"
@@ -62,7 +63,7 @@ func TestDiskIsCounted(t *testing.T) {
 	t.Parallel()
 	b := setUpLocal(t, func(o *Options) { o.TenantMax = "disk=128m" })
 	if b.hasQuota() {
-		t.Skip("the kernel counts here")
+		sshtest.SkipHere(t, "the kernel counts here")
 	}
 	var lines []string
 	look := func() string {
@@ -146,16 +147,16 @@ func TestProjectQuotas(t *testing.T) {
 	image, at := filepath.Join(dir, "image"), filepath.Join(dir, "disk")
 	mkfs, err := findTool("mkfs.ext4")
 	if err != nil {
-		t.Skipf("not tried: %v", err)
+		sshtest.SkipHere(t, "not tried: %v", err)
 	}
 	if err := errors.Join(os.WriteFile(image, nil, 0o600), os.Truncate(image, 1<<30), os.Mkdir(at, 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := exec.Command(mkfs, "-q", "-O", "quota,project", "-E", "quotatype=prjquota", image).CombinedOutput(); err != nil {
-		t.Skipf("not tried: a file system with project quotas cannot be made: %v: %s", err, out)
+		sshtest.SkipHere(t, "not tried: a file system with project quotas cannot be made: %v: %s", err, out)
 	}
 	if out, err := exec.Command("mount", "-o", "loop,prjquota", image, at).CombinedOutput(); err != nil {
-		t.Skipf("not tried: this kernel has no project quotas of ext4 (CONFIG_QFMT_V2): %v: %s", err, out)
+		sshtest.SkipHere(t, "not tried: this kernel has no project quotas of ext4 (CONFIG_QFMT_V2): %v: %s", err, out)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(at, unix.MNT_DETACH) })
 	b := setUpLocal(t, func(o *Options) { o.DataDir = filepath.Join(at, "data") })

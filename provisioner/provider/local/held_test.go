@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"loom/app/diskspace"
+	"loom/provisioner/remote/sshtest"
 )
 
 // heldMB is the size of the file that probeHeld holds.
@@ -143,7 +144,7 @@ func TestHiddenFilesCount(t *testing.T) {
 	t.Parallel()
 	b := setUpLocal(t)
 	if b.hasQuota() {
-		t.Skip("the kernel counts here")
+		sshtest.SkipHere(t, "the kernel counts here")
 	}
 	for n, what := range []string{"name", "dev", "run", "long", "thread", "mapped", "leader", "memory"} {
 		t.Run(what, func(t *testing.T) {
@@ -181,16 +182,16 @@ func setUpDisk(t *testing.T, size int64) *bundle {
 	image, at := filepath.Join(dir, "image"), filepath.Join(dir, "disk")
 	mkfs, err := findTool("mkfs.ext4")
 	if err != nil {
-		t.Skipf("not tried: %v", err)
+		sshtest.SkipHere(t, "not tried: %v", err)
 	}
 	if err := errors.Join(os.WriteFile(image, nil, 0o600), os.Truncate(image, size<<20), os.Mkdir(at, 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := exec.Command(mkfs, "-q", "-m", "0", image).CombinedOutput(); err != nil {
-		t.Skipf("not tried: %v: %s", err, out)
+		sshtest.SkipHere(t, "not tried: %v: %s", err, out)
 	}
 	if out, err := exec.Command("mount", "-o", "loop", image, at).CombinedOutput(); err != nil {
-		t.Skipf("not tried: %v: %s", err, out)
+		sshtest.SkipHere(t, "not tried: %v: %s", err, out)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(at, unix.MNT_DETACH) })
 	return setUpLocal(t, func(o *Options) { o.DataDir = filepath.Join(at, "data") })

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"loom/provisioner/remote/sshtest"
 )
 
 func TestParseFlavor(t *testing.T) {
@@ -205,7 +207,7 @@ func TestLimitsHold(t *testing.T) {
 		}
 	}
 	if !limited("memory") && !limited("processes") {
-		t.Skip("this host limits neither memory nor processes")
+		sshtest.SkipHere(t, "this host limits neither memory nor processes")
 	}
 	if limited("memory") {
 		if out, err := b.run(t, m, "python3 -c 'x = bytearray(200 << 20); print(len(x))'"); err == nil {

@@ -15,6 +15,8 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
+
+	"loom/provisioner/remote/sshtest"
 )
 
 // reach is a shell command that succeeds when a TCP port answers.
@@ -243,7 +245,7 @@ func TestNamesAreOnesOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := b.canFilterCables(); err != nil {
-		t.Skipf("this kernel does not filter what bridges take (nf_tables of the family bridge): %v", err)
+		sshtest.SkipHere(t, "this kernel does not filter what bridges take (nf_tables of the family bridge): %v", err)
 	}
 	bridge, err := netlink.LinkByName(home.bridge)
 	if err != nil {
@@ -393,7 +395,7 @@ func TestConnectionsHaveAShare(t *testing.T) {
 		machines = append(machines, b.create(t, spec))
 	}
 	if err := b.canCount(); err != nil {
-		t.Skipf("this kernel does not count connections (nft_connlimit): %v", err)
+		sshtest.SkipHere(t, "this kernel does not count connections (nft_connlimit): %v", err)
 	}
 	share := connections()
 	b.must(t, machines[0], fmt.Sprintf(`python3 -c 'import socket
@@ -405,7 +407,7 @@ for port in range(1000, 1000 + %d):
 		return netlink.ConntrackTableList(netlink.ConntrackTable, unix.AF_INET)
 	})
 	if err != nil {
-		t.Skipf("this kernel does not list connections (nf_conntrack_netlink): %v", err)
+		sshtest.SkipHere(t, "this kernel does not list connections (nf_conntrack_netlink): %v", err)
 	}
 	n := 0
 	for _, flow := range flows {
@@ -644,7 +646,7 @@ func TestInstallsPackages(t *testing.T) {
 	fetch := exec.Command("apt-get", "-qq", "download", "tree")
 	fetch.Dir = t.TempDir()
 	if out, err := fetch.CombinedOutput(); err != nil {
-		t.Skipf("this host itself does not reach a package registry: %v\n%s", err, out)
+		sshtest.SkipHere(t, "this host itself does not reach a package registry: %v\n%s", err, out)
 	}
 	spec := b.spec("acme", 0)
 	spec.Provider.Fields["internet"], spec.Reach.Private = true, true // the registry may be in one

@@ -13,6 +13,7 @@ package sshtest
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -153,6 +154,24 @@ func missing(tb testing.TB, what string) {
 		tb.Fatal(what)
 	}
 	tb.Skip(what)
+}
+
+// SkipHere skips a test for what this host cannot do, also where everything must run, and
+// adds the reason to the file that LOOM_TEST_SKIPPED names: go test hides it otherwise.
+func SkipHere(tb testing.TB, format string, args ...any) {
+	tb.Helper()
+	why := fmt.Sprintf(format, args...)
+	if file := os.Getenv("LOOM_TEST_SKIPPED"); file != "" {
+		list, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		_, err = fmt.Fprintf(list, "%s: %s\n", tb.Name(), strings.Join(strings.Fields(why), " "))
+		if err := errors.Join(err, list.Close()); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	tb.Skip(why)
 }
 
 // isolationScript makes the mounts and then, as process 1 of the machine, reaps

@@ -101,7 +101,8 @@ var bodies = map[string]body{
 
 // mapped are types whose schema is that of another one.
 var mapped = map[reflect.Type]any{
-	reflect.TypeFor[json.Number](): int(0),
+	reflect.TypeFor[json.Number]():   int(0),
+	reflect.TypeFor[wire.Template](): loom.Template{},
 	reflect.TypeFor[map[string]loom.FieldGroup](): struct {
 		Admin loom.FieldGroup `json:"admin"`
 		User  loom.FieldGroup `json:"user"`

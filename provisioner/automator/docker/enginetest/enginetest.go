@@ -82,8 +82,8 @@ var machineScript string
 var imageScript string
 
 // Start makes n machines and waits until their engines answer; they go with the test.
-// It is skipped with the reason where the kernel does not let an engine run, and, unless
-// LOOM_TEST_REQUIRE is 1, where something is not installed.
+// The test is skipped where the kernel is known to refuse what an engine needs (refusals), and,
+// unless LOOM_TEST_REQUIRE is 1, where anything else fails.
 func Start(tb testing.TB, engine Engine, n int) *Yard {
 	tb.Helper()
 	y := &Yard{tb: tb, dir: tb.TempDir(), Key: sshtest.NewKey(tb, "ed25519", "")}
@@ -95,7 +95,7 @@ func Start(tb testing.TB, engine Engine, n int) *Yard {
 	root := y.baseRoot("bookworm:" + engine.Packages)
 	y.sweep()
 	if err := y.plug(); err != nil {
-		tb.Skipf("this host has no network for machines with an engine: %v", err)
+		cannot(tb, fmt.Errorf("this host has no network for machines with an engine: %w", err))
 	}
 	type made struct {
 		Machine
@@ -116,9 +116,41 @@ func Start(tb testing.TB, engine Engine, n int) *Yard {
 		problems = append(problems, m.err)
 	}
 	if err := errors.Join(problems...); err != nil {
-		tb.Skipf("no container engine runs on this host: %v", err)
+		cannot(tb, fmt.Errorf("no container engine runs on this host: %w", err))
 	}
 	return y
+}
+
+// refusals are what kernels and the shell around them say of what they do not allow.
+var refusals = []string{
+	"operation not permitted", "permission denied", // namespaces, mounts, control groups
+	"function not implemented", "operation not supported", // mounts with other ids
+	"unknown filesystem type", "no such device", // overlay or cgroup2 are not in the kernel
+	"read-only file system", // control groups that belong to somebody else
+	"cgroup mountpoint does not exist", "devices cgroup isn't mounted",
+}
+
+// refusal returns what the kernel refused in an error, "" where it has another reason.
+func refusal(err error) string {
+	text := strings.ToLower(err.Error())
+	for _, r := range refusals {
+		if strings.Contains(text, r) {
+			return r
+		}
+	}
+	return ""
+}
+
+// cannot ends a test for which no machine can be made.
+func cannot(tb testing.TB, err error) {
+	tb.Helper()
+	if why := refusal(err); why != "" {
+		sshtest.SkipHere(tb, "the kernel refuses it (%s): %v", why, err)
+	}
+	if os.Getenv("LOOM_TEST_REQUIRE") == "1" {
+		tb.Fatal(err)
+	}
+	tb.Skip(err)
 }
 
 // baseRoot builds the base root where it is not there, as for local machines.
