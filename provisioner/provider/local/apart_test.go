@@ -50,6 +50,17 @@ func probe(what string) int {
 		if _, _, errno := syscall.RawSyscall(unix.SYS_CLONE, unix.CLONE_NEWUSER|uintptr(unix.SIGCHLD), 0, 0); errno != unix.EPERM {
 			fmt.Printf("a user namespace by clone: %v\n", errno)
 		}
+	case "key": // the number of a key of that name, where one is found
+		kind, _ := unix.BytePtrFromString("user")
+		name, _ := unix.BytePtrFromString(os.Args[3])
+		for _, ring := range []int{unix.KEY_SPEC_SESSION_KEYRING, unix.KEY_SPEC_USER_KEYRING, unix.KEY_SPEC_USER_SESSION_KEYRING} {
+			if id, err := unix.KeyctlSearch(ring, "user", os.Args[3], 0); err == nil {
+				fmt.Println(id)
+			}
+		}
+		if id, _, errno := syscall.RawSyscall6(unix.SYS_REQUEST_KEY, uintptr(unsafe.Pointer(kind)), uintptr(unsafe.Pointer(name)), 0, 0, 0, 0); errno == 0 { //nolint:gosec // package unix has no request without a ring
+			fmt.Println(id)
+		}
 	case "terminals": // as many as there are, and then sleep with them
 		n := 0
 		for ; ; n++ {
@@ -265,8 +276,11 @@ func TestKeyRings(t *testing.T) {
 	canary := fmt.Sprintf("canary-%s", b.hash)
 	id, err := onThread(func() (int, error) { return unix.AddKey("user", canary, []byte("x"), unix.KEY_SPEC_USER_KEYRING) })
 	if err != nil {
-		t.Logf("no canary: %v", err)
+		t.Logf("not tried: a key of the host, which this one may not make: %v", err)
 	} else {
+		if found, err := onThread(func() (int, error) { return unix.KeyctlSearch(unix.KEY_SPEC_USER_KEYRING, "user", canary, 0) }); err != nil || found != id {
+			t.Errorf("the host finds its own key as %d, %v, want %d", found, err, id)
+		}
 		t.Cleanup(func() { _, _ = unix.KeyctlInt(unix.KEYCTL_UNLINK, id, unix.KEY_SPEC_USER_KEYRING, 0, 0) })
 	}
 	_, m, _, other := b.neighbors(t)
@@ -278,21 +292,38 @@ func TestKeyRings(t *testing.T) {
 		if out, err := b.run(t, one, "cat /proc/keys /proc/key-users"); err != nil || out != "" {
 			t.Errorf("keys that a machine sees: %s, %v", out, err)
 		}
+		if out := b.must(t, one, "/root/probe probe key "+canary); out != "" {
+			t.Errorf("a machine finds the host's key: %s", out)
+		}
 	}
-	// Each has a session key ring of its own, that of its owner.
-	text, err := os.ReadFile("/proc/keys")
-	if err != nil {
-		t.Logf("this kernel does not tell its keys: %v", err)
-		return
-	}
+	// Who starts a machine has a new session key ring, in which no key of the host is found.
+	rings := map[int]bool{}
 	for _, one := range []MachineInfo{m, other} {
 		s, err := b.readState(one.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := strings.Count(string(text), fmt.Sprintf(" %d ", s.owner())); n == 0 {
-			t.Logf("no key ring of %d in sight; the list has what this user may see only", s.owner())
+		ring, err := onThread(func() (int, error) {
+			before, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, false)
+			if err != nil {
+				return 0, err
+			}
+			rings[before] = true
+			if err := become(s.owner()); err != nil {
+				return 0, err
+			}
+			if found, err := unix.KeyctlSearch(unix.KEY_SPEC_SESSION_KEYRING, "user", canary, 0); err == nil {
+				t.Errorf("the key ring of %s has the host's key as %d", one.Hostname, found)
+			}
+			return unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, false)
+		})
+		if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
+			t.Skipf("not tried: key rings, which this host does not let processes have: %v", err)
 		}
+		if err != nil || rings[ring] {
+			t.Errorf("%s has no key ring of its own: %d, %v", one.Hostname, ring, err)
+		}
+		rings[ring] = true
 	}
 }
 
@@ -439,6 +470,9 @@ func TestBombs(t *testing.T) {
 		if out, err := b.run(t, one, "pgrep -fc '^python3.*bytearray'"); err == nil && out == "1" {
 			alive++
 		}
+	}
+	if held == 0 {
+		t.Error("no program of 100 MiB began, so nothing was limited")
 	}
 	if alive > 2 {
 		t.Errorf("%d programs of 100 MiB each run in a tenant of 256 MiB (%d began)", alive, held)

@@ -45,7 +45,7 @@ func (l *Local) filterScript(nets []tenantNet, internet, publicOnly []string) st
 	never, private := loom.IPv4Ranges()
 	set("internet", "", internet)
 	set("public_only", "", publicOnly)
-	set("resolvers", "", resolversOf(hostResolvers()))
+	set("resolvers", "", resolversOf(l.resolvers()))
 	set("networks", intervals, texts(l.networks))
 	set("never", intervals, texts(never))
 	set("private", intervals, texts(private))

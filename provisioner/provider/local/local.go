@@ -81,6 +81,7 @@ type Local struct {
 	noInternet bool
 	networks   []netip.Prefix
 	confirm    func(context.Context, *loom.TaskSpec, provider.Machine, loom.Sink) (loom.TaskResult, error)
+	resolvers  func() string // in the form of resolv.conf
 
 	mu sync.Mutex // together with the instance's file lock: instance.json and the network
 	// loaded says that this process has loaded the tables of packet filters, so that they
@@ -122,7 +123,7 @@ func New(options Options) (*Local, error) {
 	sum := sha256.Sum256([]byte(dataDir))
 	l := &Local{
 		dataDir: dataDir, baseDir: options.BaseDir, executable: options.Executable, host: options.Host,
-		hash: hex.EncodeToString(sum[:])[:6], builder: "mmdebstrap", confirm: confirmSteps,
+		hash: hex.EncodeToString(sum[:])[:6], builder: "mmdebstrap", confirm: confirmSteps, resolvers: hostResolvers,
 		reserve: options.Reserve, noInternet: options.NoInternet, networks: options.Networks, reservations: hostReservations,
 	}
 	if l.ceilings, err = newCeilings(options.MachineMax, options.TenantMax, thisHost(dataDir)); err != nil {

@@ -88,7 +88,7 @@ func (l *Local) settings(s *state, home tenantNet) ([]byte, error) {
 	}
 	resolvers := "" // none beats one that is out of reach
 	if s.Internet {
-		resolvers = hostResolvers()
+		resolvers = l.resolvers()
 	}
 	ones, _ := home.subnet.Mask.Size()
 	return json.Marshal(stageSettings{

@@ -154,6 +154,36 @@ func TestNetworkKeepsApart(t *testing.T) {
 	}
 }
 
+// TestResolversAnswer: a machine with internet reaches the host's resolvers, also where these are in a
+// private network and the machine reaches no other; of them it reaches port 53 only.
+func TestResolversAnswer(t *testing.T) {
+	t.Parallel()
+	b := setUpLocal(t)
+	outside := newOutside(t, b)
+	b.resolvers = func() string { return "nameserver " + outside.address + "\n" }
+	public := b.spec("acme", 1)
+	public.Provider.Fields["internet"] = "on"
+	offline, m := b.create(t, b.spec("acme", 0)), b.create(t, public)
+	if out := b.must(t, m, "cat /etc/resolv.conf"); out != "nameserver "+outside.address {
+		t.Errorf("a machine asks %q", out)
+	}
+	ask := func(m MachineInfo, text string) string { return rawUDP(m.Address, outside.address, 53, text) }
+	_, _ = b.run(t, offline, ask(offline, "without internet")) // refused, and told so or not
+	b.must(t, m, ask(m, "asked"))
+	if got := <-outside.datagrams; got != "asked" {
+		t.Errorf("the resolver got %q", got)
+	}
+	b.must(t, m, reaches(outside.public, 80))
+	<-outside.seen
+	var refused *ssh.ExitError
+	if _, err := b.run(t, m, reaches(outside.address, 80)); !errors.As(err, &refused) || refused.ExitStatus() == 124 { // of timeout
+		t.Errorf("a machine reaches port 80 of the resolver, or is not told at once that it does not: %v", err)
+	}
+	if table := b.nftList(t); !strings.Contains(table, "ip daddr @resolvers tcp dport 53 accept") {
+		t.Errorf("resolvers are not asked over TCP:\n%s", table)
+	}
+}
+
 // wire is a packet socket inside of a machine's network, as root of a machine of an earlier
 // release has one.
 type wire struct {
