@@ -22,7 +22,7 @@ type pluginRun struct {
 	Kind   string `arg:"" enum:"provider,automator" help:"provider or automator."`
 	Action string `arg:"" help:"The action, such as create or start."`
 	document
-	machine
+	machineFlag
 	Resources string `type:"existingdir" placeholder:"DIR" help:"Plugin resources, as RESOURCETYPE/NAME."`
 }
 
@@ -76,14 +76,14 @@ func printResult(e *wiring.Environment, result loom.TaskResult) error {
 	return nil
 }
 
-// machine is one that automators may sign in to.
-type machine struct {
+// machineFlag is a machine that automators may sign in to.
+type machineFlag struct {
 	SSH    string `name:"ssh" and:"ssh" placeholder:"USER@HOST[:PORT]" help:"A machine that automators may sign in to."`
 	SSHKey string `name:"ssh-key" and:"ssh" placeholder:"FILE" help:"Its private key."`
 }
 
 // target returns the machine, nil without one.
-func (m machine) target() (*remote.Target, error) {
+func (m machineFlag) target() (*remote.Target, error) {
 	if m.SSH == "" {
 		return nil, nil
 	}

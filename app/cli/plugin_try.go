@@ -21,7 +21,7 @@ type pluginTest struct {
 	Live   bool   `help:"Do real work too: create machines and remove them."`
 	Type   string `placeholder:"TYPE" help:"Test this type only."`
 	With   string `placeholder:"FILE" help:"Settings of the test [loom-test.json beside plugin.json]."`
-	machine
+	machineFlag
 	Resources string `type:"existingdir" placeholder:"DIR" help:"Plugin resources, as providertypes/TYPE/RESOURCETYPE/NAME and automatortypes/…."`
 }
 

@@ -166,7 +166,7 @@ func TestReleasedCookbooksAndModulesMakeClustersUpgradable(t *testing.T) {
 			if got, want := b.newerFiles(id), "web: "+c.key[strings.LastIndex(c.key, "/")+1:]+" (version 2)"; got != want {
 				t.Errorf("newer files: %q, want %q", got, want)
 			}
-			if v := b.previewOf(loom.PreviewUpgrade, id, clusters.ChangeInput{}); v.ByAction[loom.ActionInstall] != 2 {
+			if v := b.previewOf(loom.ChangeUpgrade, id, clusters.ChangeInput{}); v.ByAction[loom.ActionInstall] != 2 {
 				t.Errorf("an upgrade does %v", v.ByAction)
 			}
 		})
