@@ -10,7 +10,7 @@ import (
 
 // FinishesBatch reports whether an operation with a task that failed for good still
 // carries out what does not wait for that task before it fails itself. So it is where
-// batch follows batch (changes.md 4): the nodes that are in a batch with the failed one
+// batch follows batch: the nodes that are in a batch with the failed one
 // are taken down already, and serve again once their tasks are done. The next batch
 // waits for all of this one, so it is never begun. Notifies says that the task only
 // configures a follower of the changed services: its batches are halves.

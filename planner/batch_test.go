@@ -12,7 +12,7 @@ import (
 // TestWhatFailedHoldsBackTheBatchesBehind: all that a later batch does waits for each
 // task of this one, and what the other nodes of this one do does not, unless their
 // services depend on each other. So dropping what waits for a failed task ends the
-// roll behind its batch (changes.md 4).
+// roll behind its batch.
 func TestWhatFailedHoldsBackTheBatchesBehind(t *testing.T) {
 	t.Parallel()
 	rolls, together := 0, 0

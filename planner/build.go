@@ -216,7 +216,7 @@ func (b *builder) addCrossEdges() {
 
 // addConfirmGate lets the services of every node wait for the CONFIRM of all
 // nodes. A service task is given the addresses of the whole cluster, in macros
-// and in its payload, and these are known from CONFIRM on (macros.md 1).
+// and in its payload, and these are known from CONFIRM on.
 func (b *builder) addConfirmGate() {
 	if len(b.confirms) < 2 {
 		return // on a single node its own chain says it

@@ -20,7 +20,7 @@ type State struct {
 	Config map[string]any
 }
 
-// Change is a cluster before and after (changes.md).
+// Change is a cluster before and after.
 type Change struct {
 	// Action names the operation; "" finds it by what differs.
 	Action        loom.ClusterAction

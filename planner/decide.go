@@ -75,7 +75,7 @@ type Decision struct {
 	Message string
 }
 
-// Decide says what follows an attempt (planner.md 10). A decision to retry is
+// Decide says what follows an attempt. A decision to retry is
 // void when the operation is failing already; the caller knows that.
 func Decide(in DecideInput) Decision {
 	switch {

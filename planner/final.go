@@ -46,7 +46,7 @@ type FinalState struct {
 	Message   string
 }
 
-// Final returns the state in which an operation ends (planner.md 10 and 11);
+// Final returns the state in which an operation ends;
 // false says that it goes on: a task is running, or tasks wait and nothing has
 // failed. In an operation that fails, tasks that wait count as dropped.
 func Final(in FinalInput) (FinalState, bool) {

@@ -7,7 +7,7 @@ import (
 )
 
 // round is how a following service hears of a change: its CONFIGURE on half of
-// its nodes, rounded up, and then on the rest (changes.md 2).
+// its nodes, rounded up, and then on the rest.
 type round struct {
 	service int
 	// follows are the services it follows whose nodes changed, ascending.

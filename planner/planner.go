@@ -26,7 +26,7 @@ type Scope struct {
 	Nodes []loom.NodeID
 	// Early lets the services of a new node begin before the other new nodes are
 	// confirmed. Operations that run do not set it: their services are given the
-	// addresses of the whole cluster, which are known from CONFIRM on (macros.md 1).
+	// addresses of the whole cluster, which are known from CONFIRM on.
 	Early bool
 }
 
@@ -80,7 +80,7 @@ var rules = []rule{
 	{runtimePhase, loom.ActionStart, loom.ActionInitialize, false},
 	{runtimePhase, loom.ActionStart, loom.ActionStart, false},
 	{runtimePhase, loom.ActionStop, loom.ActionStop, true},
-	// Only changes and undoing remove (planner.md 2).
+	// Only changes and undoing remove.
 	{installPhase, loom.ActionRemove, loom.ActionRemove, true},
 }
 

@@ -8,8 +8,7 @@ import (
 )
 
 // PlanRetry plans what is left of an operation that failed: its tasks that are not
-// settled, complete or skipped, in the order they had (planner.md 10, "Retry
-// failed"). What waited for a settled task waits no longer for it. Old and Undo stay
+// settled, complete or skipped, in the order they had. What waited for a settled task waits no longer for it. Old and Undo stay
 // with their tasks. Tasks that undo belong to a plan of their own: Forward leaves them
 // out of that of an operation.
 func PlanRetry(plan loom.Plan, settled func(number int) bool) (loom.Plan, error) {

@@ -52,7 +52,7 @@ func RollbackInputOf(l *loom.Lineage) RollbackInput {
 
 // PlanRollback plans what leads from what an operation really left, After as far as its tasks
 // got and Before elsewhere, to another layout, which is that before it unless To says
-// otherwise (planner.md 10, changes.md 1). Places that were never touched and that are
+// otherwise. Places that were never touched and that are
 // as they should be get no task; a machine that was there before the operation, and
 // still is, is deleted only where the layout to go to lacks it or wants another type.
 //

@@ -16,8 +16,7 @@ type Undo struct {
 	After loom.Snapshot
 }
 
-// MakeUndo plans what takes back the operation of a lineage, and all that it mends
-// (planner.md 10). Its layout after is what its cluster has now; hasMachine is as in
+// MakeUndo plans what takes back the operation of a lineage, and all that it mends. Its layout after is what its cluster has now; hasMachine is as in
 // RollbackInput. Errors: Conflict for an operation of which nobody knows what was before it,
 // and those of PlanRollback.
 func MakeUndo(l *loom.Lineage, hasMachine func(loom.NodeID) bool) (Undo, error) {

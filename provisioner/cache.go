@@ -30,7 +30,7 @@ type Source interface {
 	Open(ctx context.Context, r loom.Resource) (io.ReadCloser, error)
 }
 
-// Cache keeps plugin resources on this host (provisioner.md 2.5): fetched
+// Cache keeps plugin resources on this host: fetched
 // versions in <Dir>/data, and for each synchronised set a directory of links in
 // <Dir>/work/<tenant>/.sets/<number>. Several processes may share Dir: a set in
 // use is held by a lock on a file, which ends with the process.

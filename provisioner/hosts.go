@@ -28,7 +28,7 @@ mv -f "$t" /etc/hosts 2>/dev/null || { cat "$t" >/etc/hosts && rm -f "$t"; } || 
 ! command -v restorecon >/dev/null 2>&1 || restorecon /etc/hosts`
 
 // manageHosts writes the cluster's nodes into /etc/hosts before INSTALL and
-// CONFIGURE, if the provider's field manage_hosts is on (provisioner.md 6.5).
+// CONFIGURE, if the provider's field manage_hosts is on.
 func manageHosts(ctx context.Context, conn *remote.Conn, spec *loom.TaskSpec) error {
 	if spec.Action != loom.ActionInstall && spec.Action != loom.ActionConfigure || !loom.SwitchedOn(spec.Provider.Fields["manage_hosts"]) {
 		return nil

@@ -28,8 +28,7 @@ var (
 	errTimedOut = errors.New("timed out")
 )
 
-// Limit is the time an attempt of an action may take when nothing else is set
-// (provisioner.md 4.5).
+// Limit is the time an attempt of an action may take when nothing else is set.
 func Limit(action loom.TaskAction) time.Duration {
 	switch action {
 	case loom.ActionCreate, loom.ActionKeys:

@@ -254,7 +254,7 @@ func missing(spec *loom.TaskSpec, message string) loom.TaskResult {
 	never := false
 	result := loom.TaskResult{Status: 1, Message: message, Retryable: &never}
 	if spec.Action == loom.ActionCreate {
-		result.Status = 200 // failed before anything was made (provisioner.md 4.2)
+		result.Status = 200 // failed before anything was made
 	}
 	return result
 }

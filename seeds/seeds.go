@@ -6,7 +6,7 @@ package seeds
 import "embed"
 
 // Catalog is a folder "catalog/<kind>/<name>.json", one entry per file, as sent
-// to the REST API (entities.md 21.6).
+// to the REST API.
 //
 //go:embed catalog
 var Catalog embed.FS

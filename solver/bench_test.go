@@ -203,7 +203,7 @@ func TestDataPlatform(t *testing.T) {
 	}
 }
 
-// The targets of solver.md 10 are 50 ms; the limit here leaves room for a busy
+// The target is 50 ms; the limit here leaves room for a busy
 // machine and still catches a search that explodes.
 func TestLargeProblemsAreQuick(t *testing.T) {
 	t.Parallel()

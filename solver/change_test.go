@@ -11,7 +11,7 @@ import (
 	"loom/app/loom"
 )
 
-// Example H of solver.md 9.
+// An example with known answers.
 func TestExampleH(t *testing.T) {
 	t.Parallel()
 	one, two := 1, 2
@@ -159,7 +159,7 @@ func TestAlterIsStoppedInTime(t *testing.T) {
 }
 
 // Where hardware types are equally preferred, the preferred image type counts
-// before their names (solver.md 6).
+// before their names.
 func TestImagePreferenceComesBeforeHardwareName(t *testing.T) {
 	t.Parallel()
 	in := testInput(4, []string{"a", "b"}, []string{"h1", "h2"}, []string{"i1", "i2"}, loom.Constraints{

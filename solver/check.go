@@ -7,7 +7,7 @@ import (
 	"loom/app/loom"
 )
 
-// Codes of loom.Unsat and loom.Reason (solver.md 5).
+// Codes of loom.Unsat and loom.Reason.
 const (
 	CodeSize         = "SIZE"
 	CodeHardwareType = "NO_HARDWARETYPE"
@@ -19,8 +19,8 @@ const (
 	CodeUnsat        = "UNSATISFIABLE"
 )
 
-// NewProblem applies the template's defaults and runs the checks 4 to 9 of
-// solver.md 5 together: types, compatibility, dependencies, conflicts. It
+// NewProblem applies the template's defaults and checks
+// everything together: types, compatibility, dependencies, conflicts. It
 // returns every reason found, in the order of the checks and then by name, under
 // the code of the first; Problem is usable only when there is none. Size, lease,
 // quota and provider fields are the caller's to check before.

@@ -9,7 +9,7 @@ import (
 	"loom/app/loom"
 )
 
-// More codes of loom.Unsat and loom.Reason (solver.md 5 and 8).
+// More codes of loom.Unsat and loom.Reason.
 const (
 	CodePresent    = "ALREADY_PRESENT"
 	CodeNotPresent = "NOT_PRESENT"
@@ -53,7 +53,7 @@ func Check(ctx context.Context, c Cluster) (Outcome, *loom.Unsat, error) {
 	return Alter(ctx, c, nil, nil)
 }
 
-// Add places services on the nodes that are there (solver.md 8): all or none of
+// Add places services on the nodes that are there: all or none of
 // them; nothing moves and no node is added.
 func Add(ctx context.Context, c Cluster, services []string) (Outcome, *loom.Unsat, error) {
 	return Alter(ctx, c, services, nil)
@@ -97,8 +97,8 @@ func Alter(ctx context.Context, c Cluster, add, remove []string) (Outcome, *loom
 	return c.outcome(nodes), nil, nil
 }
 
-// Expand adds machines up to the given total, with the layouts that solver.md 6
-// prefers among those that make the whole valid. Nodes that are there stay as they
+// Expand adds machines up to the given total, with the preferred
+// layouts among those that make the whole valid. Nodes that are there stay as they
 // are. Unsat.Sizes are the totals that work.
 func Expand(ctx context.Context, c Cluster, total int) (Outcome, *loom.Unsat, error) {
 	p, nodes, unsat := c.problem(nil, nil, total)
@@ -196,7 +196,7 @@ func (c Cluster) services() []string {
 	return sortedKeys(seen)
 }
 
-// problem runs the checks 3 and 6 to 9 of solver.md 5 and those of section 8 on
+// problem checks sizes, dependencies and conflicts of
 // the cluster without and with some services, and gives the problem and the nodes
 // as they are before anything is added.
 func (c Cluster) problem(add, remove []string, total int) (Problem, []Node, *loom.Unsat) {

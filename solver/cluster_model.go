@@ -8,7 +8,7 @@ import (
 )
 
 // clusterModel is the reduced form of a problem with machines that exist: what they
-// have is fixed, new services are placed on them (solver.md 10.5).
+// have is fixed, new services are placed on them.
 type clusterModel struct {
 	// broken is set when a rule is broken wherever the new services go.
 	broken bool

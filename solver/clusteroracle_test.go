@@ -8,8 +8,7 @@ import (
 	"loom/app/loom"
 )
 
-// breaks reports that nodes break a rule of the template, read straight from it
-// (solver.md 3). It shares nothing with the solver.
+// breaks reports that nodes break a rule of the template, read straight from it. It shares nothing with the solver.
 func breaks(in Input, nodes []loom.NodeLayout) bool {
 	on := map[string]int{}
 	for _, n := range nodes {
@@ -69,7 +68,7 @@ func breaks(in Input, nodes []loom.NodeLayout) bool {
 	return len(nodes) < low || len(nodes) > high
 }
 
-// better compares node layouts as solver.md 6 does, from its text.
+// better compares node layouts in the order of preference.
 func better(in Input, a, b loom.NodeLayout) int {
 	place := func(list []string, name string) int {
 		for i, n := range list {
@@ -101,7 +100,7 @@ func better(in Input, a, b loom.NodeLayout) int {
 	return slices.Compare(a.Services, b.Services)
 }
 
-// addOracle follows solver.md 8 word by word: the next service on as many nodes as
+// addOracle is the rule word by word: the next service on as many nodes as
 // possible, then one less; distributions over the layouts from the first on.
 func addOracle(in Input, nodes []loom.NodeLayout, add []string) ([]loom.NodeLayout, bool) {
 	if len(add) == 0 {
@@ -156,7 +155,7 @@ func addOracle(in Input, nodes []loom.NodeLayout, add []string) ([]loom.NodeLayo
 	return nil, false
 }
 
-// addOrder sorts as solver.md 8 says: the limited ones by maximum, then minimum
+// addOrder sorts services by the order they are placed in: the limited ones by maximum, then minimum
 // descending, then name; the rest by name.
 func addOrder(in Input, add []string) []string {
 	add = slices.Sorted(slices.Values(add))
@@ -267,7 +266,7 @@ func shrunkBreaks(in Input, nodes []loom.NodeLayout, gone []int) bool {
 }
 
 // unmet reports that services on the nodes that are left lack what they require,
-// or conflict (solver.md 4).
+// or conflict.
 func unmet(in Input, on map[string]int) bool {
 	for s, n := range on {
 		d := in.Catalog[s].Dependencies

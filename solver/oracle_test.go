@@ -7,7 +7,7 @@ import (
 	"loom/app/loom"
 )
 
-// oracle finds the preferred layout as solver.md 6 states it: all service sets,
+// oracle finds the preferred layout by trying everything: all service sets,
 // the best types for each, all count vectors in descending order. It shares
 // nothing with the solver but Problem.
 func oracle(p Problem) (loom.Layout, bool) {

@@ -7,7 +7,7 @@ import (
 	"loom/app/loom"
 )
 
-// placeServices places the new services as solver.md 8 prefers: one service after the
+// placeServices places the new services: one service after the
 // other, on as many nodes as can be, of those on the preferred kinds first, on the
 // node with the lowest number among equals. Some placement must exist. nodes lists
 // the machines of each column.
@@ -111,7 +111,7 @@ func (st *clusterModel) layout(sp placement) loom.NodeLayout {
 	return l
 }
 
-// byTypes compares node layouts in the order of preference (solver.md 6).
+// byTypes compares node layouts in the order of preference.
 func byTypes(preferred *loom.Preferences) func(a, b loom.NodeLayout) int {
 	rank := func(list []string, name string) int {
 		if i := slices.Index(list, name); i >= 0 {

@@ -1,6 +1,6 @@
 // Package solver turns a request for a cluster into a layout: how many machines
 // of which kind, with which services on each, or into the reasons why there is
-// none (solver.md).
+// none.
 //
 // It is pure: no clock, file, network, randomness or order of a map reaches a
 // result, so the same input gives the same output everywhere. It must not know
@@ -111,7 +111,7 @@ type Input struct {
 	Providers []string
 }
 
-// withDefaults takes what the request leaves out from the template (solver.md 2).
+// withDefaults takes what the request leaves out from the template.
 func (in Input) withDefaults() Input {
 	d := in.Template.Defaults
 	in.Provider = firstSet(in.Provider, d.Provider)

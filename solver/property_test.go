@@ -52,7 +52,7 @@ func checkAgainstOracle(t testing.TB, p Problem) {
 	checkMinimal(t, p, unsat)
 }
 
-// checkMinimal checks solver.md 10.8 with the oracle: the reasons alone leave no
+// checkMinimal checks with the oracle that reasons are minimal: the reasons alone leave no
 // layout, and any one less leaves one.
 func checkMinimal(t testing.TB, p Problem, unsat *loom.Unsat) {
 	t.Helper()
@@ -178,7 +178,7 @@ func TestMonotoneInMachines(t *testing.T) {
 	}
 }
 
-// Without a minimum the predecessor may put a service nowhere (solver.md 7). Where
+// Without a minimum the predecessor may put a service nowhere. Where
 // its complete search places all of them, the answer is the same.
 func TestSameAsThePredecessorWhereItPlacesAll(t *testing.T) {
 	t.Parallel()

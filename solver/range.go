@@ -96,7 +96,7 @@ func Sizes(ctx context.Context, p Problem) (loom.SizeRange, bool, error) {
 	return r, r.Min <= r.Max, nil
 }
 
-// span is the range B..U of solver.md 10.3, empty when nothing works.
+// span is the range of sizes that work, empty when nothing works.
 func (s *search) span() (low, high int64) {
 	s.check()
 	if s.m.impossible {

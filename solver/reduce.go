@@ -18,7 +18,7 @@ type group struct {
 	hw, im   bitset // allowed types, as indexes of the problem's lists
 }
 
-// model is the reduced problem (solver.md 10.2): only groups whose place is a
+// model is the reduced problem: only groups whose place is a
 // question. Groups are in the order of their first member, so that comparing
 // sets of groups compares their sorted service names.
 type model struct {

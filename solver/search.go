@@ -7,7 +7,7 @@ import (
 	"loom/app/loom"
 )
 
-// Solve returns the layout that solver.md 6 prefers, or why there is none. The
+// Solve returns the preferred layout, or why there is none. The
 // cost does not depend on the number of machines. The error is loom.Unavailable
 // when ctx ends before the answer is certain, and loom.Invalid when there are more
 // constrained services than the solver handles (256 after must-coexist sets); it
@@ -35,7 +35,7 @@ func Solve(ctx context.Context, p Problem) (loom.Layout, *loom.Unsat, error) {
 }
 
 // walk builds the lexicographically greatest layout of n nodes, which exists. It
-// jumps from one used layout to the next (solver.md 10.4). What is left may use
+// jumps from one used layout to the next. What is left may use
 // any set: one that comes earlier could only be used if its count had not been the
 // largest possible.
 func (s *search) walk(n int64) loom.Layout {

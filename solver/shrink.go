@@ -15,7 +15,7 @@ const refuses = "refuse"
 // removal leaves a valid layout it takes the one that holds as many nodes as can be
 // of the layout which comes last in preference, then of the one before, and so on,
 // with the highest numbers first. Outcome.Leaving are their ids, the last first.
-// Every service that is there stays on a node, unless its minimum is an explicit 0.
+// Every service keeps its minimum of nodes, 1 unless that is an explicit 0 (Input.problem).
 // Unsat.Sizes are the totals below the present one that work, where they are a
 // range: it is nil too when there are gaps; SuggestShrink gives the nearest.
 func Shrink(ctx context.Context, c Cluster, total int) (Outcome, *loom.Unsat, error) {

@@ -24,7 +24,7 @@ type TokenInput struct {
 	Address  string
 }
 
-// ActorByToken gives who a token stands for, or acts as (rest-api.md 1.4): a
+// ActorByToken gives who a token stands for, or acts as: a
 // superadmin as any user of any tenant, an administrator as any user of his.
 // Errors: Unauthenticated for a bad, expired or revoked token; NotFound for an
 // unknown tenant or user to act as; Forbidden where that is not allowed.
@@ -189,9 +189,9 @@ type HeaderInput struct {
 	Address string
 }
 
-// ActorByHeaders gives who a request names that is believed (rest-api.md 1.3); the
+// ActorByHeaders gives who a request names that is believed; the
 // caller decides whom to believe. A user seen for the first time gets a row: role
-// user, admin for the id admin, and no password (entities.md 4). Errors:
+// user, admin for the id admin, and no password. Errors:
 // Unauthenticated for a disabled user, NotFound for an unknown tenant, Invalid
 // for an id that no user can have, Conflict for one that is like that of another.
 func (a *Accounts) ActorByHeaders(ctx context.Context, in HeaderInput) (loom.Actor, error) {

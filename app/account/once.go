@@ -40,8 +40,7 @@ func ownKey(actor loom.Actor, key string) string {
 	return fmt.Sprintf("%s\n%s", slices.Sorted(slices.Values(actor.Scopes)), key)
 }
 
-// BeginOnce claims an Idempotency-Key of the actor for a request (rest-api.md
-// 6.1). It gives nil when the request is to be carried out, and then FinishOnce
+// BeginOnce claims an Idempotency-Key of the actor for a request. It gives nil when the request is to be carried out, and then FinishOnce
 // or ForgetOnce must follow; or the answer that was given before. Errors: Invalid
 // for a bad key; Conflict; Throttled where too many are kept.
 func (a *Accounts) BeginOnce(ctx context.Context, actor loom.Actor, key, path string, body []byte) (*Answer, error) {

@@ -21,7 +21,7 @@ import (
 	"loom/app/store"
 )
 
-// Lengths of a password, in characters (entities.md 21.1).
+// Lengths of a password, in characters.
 const (
 	minPassword = 10
 	maxPassword = 200

@@ -392,7 +392,7 @@ func TestKeptAnswersHoldNoSecret(t *testing.T) {
 }
 
 // TestHeaderChecksInOrder breaks everything at once and then mends one thing after
-// the other (rest-api.md 1.3).
+// the other.
 func TestHeaderChecksInOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(d *Deps) { d.TrustedNetworks = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })

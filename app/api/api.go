@@ -1,5 +1,5 @@
 // Package api is the REST API under /v2: what the predecessor's clients call, and
-// what Loom adds (rest-api.md).
+// what Loom adds.
 //
 // A handler decodes with package wire, calls one use case and answers; it decides
 // nothing and reads no database. All routes stand in one table, routes.go, from

@@ -8,7 +8,7 @@ import (
 )
 
 // TestBadAccountInput breaks the rules of users, sessions, tokens, settings,
-// profiles and tenants (entities.md 3, 4, 11, 21).
+// profiles and tenants.
 func TestBadAccountInput(t *testing.T) {
 	t.Parallel()
 	long, far := strings.Repeat("x", 256), "99999999999999"

@@ -15,7 +15,7 @@ func catalogPath(kind loom.EntityKind) string {
 	return "/v2/" + string(kind)
 }
 
-// TestBadBaseFields breaks the rules that all kinds share (entities.md 1, 3 and 5).
+// TestBadBaseFields breaks the rules that all kinds share.
 func TestBadBaseFields(t *testing.T) {
 	t.Parallel()
 	var cases []badInput
@@ -81,7 +81,7 @@ func TestBadBaseFields(t *testing.T) {
 	runBadInputs(t, cases)
 }
 
-// TestBadCatalogInput breaks the rules of each kind (entities.md 6 to 10 and 12).
+// TestBadCatalogInput breaks the rules of each kind.
 func TestBadCatalogInput(t *testing.T) {
 	t.Parallel()
 	var cases []badInput

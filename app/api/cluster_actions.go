@@ -126,7 +126,7 @@ func (a *api) controls(verb loom.ChangeKind) control {
 }
 
 // controlCluster acts on the running operation of a cluster; without one there is
-// nothing to do (rest-api.md 4.4).
+// nothing to do.
 func (a *api) controlCluster(verb loom.ChangeKind) httpx.ActorHandler {
 	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 		id, err := clusterID(r)

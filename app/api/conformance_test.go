@@ -18,7 +18,7 @@ import (
 const answerMark = "=== answer\n"
 
 // TestConformance replays recorded requests of the predecessor's clients
-// (rest-api.md 7) in the order of their names, each against the same world, and
+// in the order of their names, each against the same world, and
 // compares the answers. A line "!finish ID" first ends that cluster's operation, and
 // "!fail ID" fails its create before anything is made, "!provisioner ID" lets a provisioner begin.
 func TestConformance(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"loom/app/loom"
 )
 
-// events is the stream of signals (rest-api.md 6.5): one per topic and second at
+// events is the stream of signals: one per topic and second at
 // most. Rights are checked at connect and every ten seconds.
 func (a *api) events(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	topics, err := readTopics(r)

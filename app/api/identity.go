@@ -11,14 +11,14 @@ import (
 	"loom/app/loom"
 )
 
-// Headers of the predecessor's clients (rest-api.md 1.3).
+// Headers of the predecessor's clients.
 const (
 	headerUser   = "Coopr-UserID"
 	headerTenant = "Coopr-TenantID"
 	headerKey    = "Coopr-ApiKey"
 )
 
-// identify finds who a request acts as (rest-api.md 1.4): a token, a session
+// identify finds who a request acts as: a token, a session
 // cookie, or from a trusted network the headers alone. Errors: Unauthenticated,
 // Invalid for both a cookie and a token, NotFound for an unknown tenant,
 // Forbidden for identity headers that the token may not act as, Throttled for too many

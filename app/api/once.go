@@ -49,7 +49,7 @@ func (k *kept) Write(p []byte) (int, error) {
 	return k.ResponseWriter.Write(p)
 }
 
-// once makes a handler honour an Idempotency-Key (rest-api.md 6.1): the same
+// once makes a handler honour an Idempotency-Key: the same
 // request with the same key gets the first answer again, without the secrets
 // that are shown once; of a long one what tells where to read it. A request that fails gives its key back.
 func (a *api) once(next httpx.ActorHandler) httpx.ActorHandler {

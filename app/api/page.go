@@ -13,7 +13,7 @@ import (
 )
 
 // readPage reads the paging of a list. Without a limit an old list answers
-// everything, a new one a page of the usual size (rest-api.md 6.1). Invalid.
+// everything, a new one a page of the usual size. Invalid.
 func readPage(r *http.Request, fresh bool) (loom.Page, error) {
 	q := r.URL.Query()
 	page := loom.Page{Sort: q.Get("sort"), After: q.Get("after"), Before: q.Get("before")}

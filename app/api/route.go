@@ -42,7 +42,7 @@ type route struct {
 	// body and answer name schemas of wire; "[]X" is an array of X, "{}X" an object
 	// of them, "" nothing. An optional body ends in "?".
 	body, answer string
-	// success is the status of success where it is not 200 (rest-api.md 4.5).
+	// success is the status of success where it is not 200.
 	success int
 	// media are the content types of the answer, JSON when empty.
 	media  []string
@@ -101,7 +101,7 @@ func (a *api) handler() http.Handler {
 	return normalize(mux)
 }
 
-// noWorkers answers what the predecessor's workers send (rest-api.md 5.2).
+// noWorkers answers what the predecessor's workers send.
 func noWorkers(w http.ResponseWriter, r *http.Request) {
 	Problem(w, r, loom.NewError(loom.NotFound, "Workers of the predecessor have no routes here: provisioners take their tasks from the database. Start one with “loom provisioner”."))
 }

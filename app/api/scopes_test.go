@@ -9,7 +9,7 @@ import (
 	"loom/app/loom"
 )
 
-// scopeFamilies says which scope a family of routes needs (rest-api.md 6.6); the
+// scopeFamilies says which scope a family of routes needs; the
 // first that fits counts. GET needs read everywhere.
 var scopeFamilies = []struct {
 	method, path string // path is an expression

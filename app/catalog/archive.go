@@ -38,7 +38,7 @@ func ReadBundle(body []byte) (Bundle, error) {
 	return DecodeBundle(body)
 }
 
-// DecodeArchive reads a catalog folder (entities.md 21.6) from a gzip-compressed
+// DecodeArchive reads a catalog folder from a gzip-compressed
 // tar, whether its content or the folder itself was packed; other files are left out.
 // Errors are Invalid: what is no such archive, or a broken one, or too large, or names a
 // path twice or one outside of itself, or holds nothing of a catalog. Mistakes in entries
@@ -182,7 +182,7 @@ func badArchive(err error, message string) error {
 // control: sorted keys, two blanks of indentation.
 func (b Bundle) Document() ([]byte, error) { return sorted(b) }
 
-// Archive is the catalog as a folder (entities.md 21.6), packed: the same catalog
+// Archive is the catalog as a folder, packed: the same catalog
 // always gives the same bytes. Files lack what is given on saving (the version)
 // and what is only shown (names of sealed fields).
 func (b Bundle) Archive() ([]byte, error) {

@@ -145,7 +145,7 @@ func checkMembers(o *lenient.Object) {
 	}
 }
 
-// DecodeFolder reads a catalog folder, <kind>/<name>.json (entities.md 21.6);
+// DecodeFolder reads a catalog folder, <kind>/<name>.json;
 // other files are left out. Mistakes, and names that are not those of their
 // files, are in Invalid.
 func DecodeFolder(folder fs.FS) (Bundle, error) {
@@ -214,8 +214,7 @@ func (b *Bundle) add(kind loom.EntityKind, at place, o *lenient.Object) {
 	b.Entries[kind] = append(b.Entries[kind], entry)
 }
 
-// importErrors leaves out the rule on leases, which imports may break
-// (entities.md 10.1). A negative lease has been refused while reading.
+// importErrors leaves out the rule on leases, which imports may break. A negative lease has been refused while reading.
 func importErrors(fields []loom.FieldError, entry loom.Entry) []loom.FieldError {
 	var lease loom.LeaseRule
 	switch t := entry.(type) {

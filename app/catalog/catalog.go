@@ -204,8 +204,7 @@ func (c *Catalog) Save(ctx context.Context, actor loom.Actor, kind loom.EntityKi
 }
 
 // Create is Save for a body whose name must be new. That it is taken comes before
-// a breach of the rule on leases, as clients of the predecessor know it
-// (rest-api.md 3.1). Errors: those of Decode and Save.
+// a breach of the rule on leases, as clients of the predecessor know it. Errors: those of Decode and Save.
 func (c *Catalog) Create(ctx context.Context, actor loom.Actor, kind loom.EntityKind, body []byte) (loom.Entry, []loom.Finding, error) {
 	tenant, err := writeTenant(actor, kind)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 )
 
 // Decode reads an entry of a kind the way clients of the predecessor write it
-// (entities.md 5 to 10) and checks its shape. What it gives is complete: what
-// entities.md says is always in an answer is there. Errors are Invalid, with the
+// and checks its shape. What it gives is complete: what
+// an answer always holds is there. Errors are Invalid, with the
 // names of all wrong fields, or line and column of a syntax error.
 func Decode(kind loom.EntityKind, body []byte) (loom.Entry, error) {
 	o, err := lenient.Read(body)

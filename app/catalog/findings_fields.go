@@ -115,7 +115,7 @@ func (f *finder) fields(kind loom.EntityKind, plugin *loom.PluginType, values ma
 
 // itself looks for names that a service both needs and keeps away, and for
 // relations of a service to itself, which mean nothing: a service satisfies its
-// own requirements, and conflicts with others only (solver.md 4).
+// own requirements, and conflicts with others only.
 func (f *finder) itself(s *loom.Service) {
 	d := s.Dependencies
 	own, against := offers(*s), map[string]bool{}

@@ -8,7 +8,7 @@ import (
 )
 
 // ignored looks for what a partial template says in vain: templates take neither
-// constraints nor administration from it (lifecycle.md 6).
+// constraints nor administration from it.
 func (f *finder) ignored(p *loom.PartialTemplate) {
 	c, a := p.Constraints, p.Administration
 	for _, part := range []struct {

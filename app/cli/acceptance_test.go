@@ -22,7 +22,7 @@ type proof struct {
 	measured []string
 }
 
-// acceptance is portals.md 8, check by check.
+// acceptance lists the promises of the portals, with the tests that keep them.
 var acceptance = []proof{
 	{1, "sign-in, create by a preview, refresh, log, lease and delete without scripts",
 		[]string{"app/cli TestBrowserNoScript"}, nil},

@@ -118,7 +118,7 @@ func forms(text string) []string {
 }
 
 // inClear says where a secret may stand: a cluster's config is given back as it
-// was given (lifecycle.md 7), also in the JSON that its pages offer, but not in what is
+// was given, also in the JSON that its pages offer, but not in what is
 // written about it.
 func inClear(what, where string) bool {
 	if what != "config" {

@@ -11,7 +11,7 @@ import (
 
 func TestExpandCommand(t *testing.T) {
 	t.Parallel()
-	// The cluster of macros.md 6.
+	// Three nodes with two services.
 	ask := func(config any) string {
 		text, err := json.Marshal(map[string]any{
 			"cluster": map[string]any{"id": "42", "owner": "ana"}, "node": "b", "config": config, "unknown": 1,

@@ -31,7 +31,7 @@ func needs(install, runtime string) map[string]any {
 		"install": map[string]any{"requires": strings.Fields(install)}, "runtime": map[string]any{"requires": strings.Fields(runtime)}}}
 }
 
-// exampleOfPlanner is the cluster of planner.md 6.
+// exampleOfPlanner is a cluster of three services on two nodes.
 func exampleOfPlanner(action string, more map[string]any) string {
 	q := map[string]any{
 		"action": action, "unknown": []any{},

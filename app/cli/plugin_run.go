@@ -141,7 +141,7 @@ func (c *pluginRunTask) Run(ctx context.Context, in io.Reader, e *wiring.Environ
 	return printResult(e, runner.Run(ctx, spec, printer{e.ErrOut}))
 }
 
-// decodeTask reads the payload of a task (provisioner.md 3).
+// decodeTask reads the payload of a task.
 func decodeTask(body []byte) (*loom.TaskSpec, error) {
 	var p struct {
 		TaskID, TaskName, IdempotencyKey string

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// exampleProblem is example A of solver.md 9; edit changes its JSON.
+// exampleProblem is a problem with a layout; edit changes its JSON.
 func exampleProblem(t testing.TB, edit func(p map[string]any)) string {
 	t.Helper()
 	p := map[string]any{}

@@ -45,8 +45,8 @@ func newSolveRange(r *loom.SizeRange) *solveRange {
 type solveReason struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
-	// Services that the constraints speak of; Constraints are the ids of
-	// solver.md 10.6.
+	// Services that the constraints speak of; Constraints are their ids,
+	// as in loom.Reason.
 	Services    []string `json:"services"`
 	Constraints []string `json:"constraints"`
 }

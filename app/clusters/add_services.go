@@ -138,7 +138,7 @@ func (c *change) warnOfUses(names []string) {
 }
 
 // mergeDefaults puts the default configs of new services, or new versions of them, below the cluster's config,
-// of which nothing changes (lifecycle.md 7), and checks what comes of it, as all
+// of which nothing changes, and checks what comes of it, as all
 // of it is expanded for the new services. Invalid.
 func (c *change) mergeDefaults(cluster loom.Cluster, names []string) error {
 	defaults := map[string]any{}

@@ -9,7 +9,7 @@ import (
 )
 
 // What failed in a batch ends the roll behind that batch: the other nodes of it, which
-// were taken down for it, serve again, and the next one is not touched (changes.md 4).
+// were taken down for it, serve again, and the next one is not touched.
 func TestRollEndsBehindTheBatchThatFailed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -179,7 +179,7 @@ func planNothing(context.Context, *Clusters, *change, loom.TenantID) (loom.Plan,
 }
 
 // CheckPolicy finds what is wrong with the failure policy that a request for an
-// operation names, about the field onFailure (changes.md 5). An action of "" is a
+// operation names, about the field onFailure. An action of "" is a
 // request without an operation.
 func CheckPolicy(action loom.ClusterAction, asked string) []loom.FieldError {
 	if asked != loom.OnFailureUndo {

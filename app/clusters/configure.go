@@ -179,7 +179,7 @@ func summarizeConfigure(v *PreviewView) string {
 	return fmt.Sprintf("Changes the config and configures the services of %s", count(len(v.Nodes), "node"))
 }
 
-// config gives the config of a request (lifecycle.md 7): its own, whole; else
+// config gives the config of a request: its own, whole; else
 // the defaults of the services, below those of the template, with the request's
 // patch on top.
 func (w *world) config(in loom.CreateInput) map[string]any {

@@ -138,7 +138,7 @@ func TestConfigureIsRefused(t *testing.T) {
 	}
 }
 
-// The provider fields of an operation: required, kept, replaced (entities.md 17).
+// The provider fields of an operation: required, kept, replaced.
 func TestProviderFieldsOfAnOperation(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -33,7 +33,7 @@ func (u *Clusters) draftCreate(ctx context.Context, actor loom.Actor, in loom.Cr
 		return nil, nil, err
 	}
 	// What is wrong with the request itself comes before what the tenant may
-	// have, and that before what the catalog holds (rest-api.md 4.2).
+	// have, and that before what the catalog holds.
 	if len(in.Validate(u.opts.MaxMachines)) == 0 {
 		if err := quota.Check(1, in.Machines); err != nil {
 			return nil, nil, err
@@ -422,7 +422,7 @@ func (p *prepared) bare(id loom.ClusterID, layout loom.Layout) *change {
 	return c
 }
 
-// makeNodes numbers the machines in the order of the layout (planner.md 9).
+// makeNodes numbers the machines in the order of the layout.
 func (c *change) makeNodes(w *world) {
 	number := loom.FirstNodeNumber
 	for _, g := range c.New.Layout {

@@ -14,7 +14,7 @@ import (
 
 // ChangeExpiry moves the end of a cluster's lease; the zero time is never. It
 // works at once and without an operation. Invalid, about the field expireTime,
-// where the rules or the state of the cluster forbid it (lifecycle.md 3).
+// where the rules or the state of the cluster forbid it.
 func (u *Clusters) ChangeExpiry(ctx context.Context, actor loom.Actor, id loom.ClusterID, expires time.Time) (loom.Cluster, error) {
 	return u.edit(ctx, actor, id, func(tx *sqlx.Tx, c *loom.Cluster) error {
 		rule := c.Template.Administration.Lease

@@ -24,7 +24,7 @@ const expireBatch = 100
 // came to nothing, because a hook refused it or somebody aborted it.
 const leaseAgain = time.Hour
 
-// Expire does what is due at the ends of leases, in all tenants (lifecycle.md 3):
+// Expire does what is due at the ends of leases, in all tenants:
 // owners are reminded, services stopped, clusters deleted. It deletes clusters that
 // were to be deleted when their operation has ended, and forgets old previews.
 // Trouble with one cluster does not keep the others. It is a duty of the scheduler.

@@ -17,7 +17,7 @@ import (
 // fieldKeyResource names a key of the tenant; with it, or a password, no pair is made.
 const fieldKeyResource = "ssh_key_resource"
 
-// providerFields is what a request's provider fields come to (entities.md 17).
+// providerFields is what a request's provider fields come to.
 type providerFields struct {
 	// open go into the cluster's copy of the provider, sealed among its secrets.
 	open   map[string]any
@@ -196,8 +196,7 @@ func withFields(p loom.Provider, open map[string]any) loom.Provider {
 	return p
 }
 
-// takeProviderFields lays the given fields over what the cluster has (entities.md
-// 17). A provider type that is gone answers NotFound, as machines cannot be
+// takeProviderFields lays the given fields over what the cluster has. A provider type that is gone answers NotFound, as machines cannot be
 // reached without its plugin.
 func (u *Clusters) takeProviderFields(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, cluster *loom.Cluster, given map[string]any) error {
 	if errs := checkStorable("providerFields", given); len(errs) > 0 {

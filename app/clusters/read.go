@@ -12,7 +12,7 @@ import (
 	"loom/planner/macro"
 )
 
-// maxNodeActions is how much of a node's history is shown (entities.md 20).
+// maxNodeActions is how much of a node's history is shown.
 const maxNodeActions = 200
 
 // ClusterView is a cluster as its page and its API object show it.

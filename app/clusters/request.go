@@ -36,7 +36,7 @@ type PreviewInput struct {
 	ProviderFields map[string]any
 }
 
-// ChangeInput is what a request says of a change of the layout (changes.md 1), and of
+// ChangeInput is what a request says of a change of the layout, and of
 // a rollback or a retry of an operation. Each kind of preview reads its own part.
 type ChangeInput struct {
 	// Machines is the total number of nodes that an expand or a shrink leads to; 0

@@ -33,8 +33,7 @@ type RetryInput struct {
 }
 
 // Retry goes on at once with what is left of the latest operation of a cluster, which
-// failed: a new operation of the same action with the tasks that are not complete
-// (planner.md 10), or, where the request changes anything, with what leads to what it
+// failed: a new operation of the same action with the tasks that are not complete, or, where the request changes anything, with what leads to what it
 // was to lead to with that. Errors: NotFound; Conflict for one that is not the latest,
 // did not fail or was undone, and for a delete that is to be changed; Forbidden for
 // others than administrators who leave out tasks; Invalid about what is left out or

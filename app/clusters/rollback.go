@@ -12,7 +12,7 @@ import (
 )
 
 // Rollback leads a cluster at once to the layout, the versions of services and the
-// config before an operation, from wherever it is (changes.md 1). Before the create
+// config before an operation, from wherever it is. Before the create
 // there is nothing: rolling that back deletes the cluster. Errors: NotFound; Conflict
 // where the state of the cluster does not allow it, for deletes, for operations of
 // releases that did not keep the layout, and when nothing would change; Exhausted;

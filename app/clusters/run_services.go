@@ -13,7 +13,7 @@ type ServicesInput struct {
 	// Kind is loom.ChangeStart, ChangeStop or ChangeRestart.
 	Kind loom.ChangeKind
 	// Service is the one asked for, "" for all. Others that it needs, or that need
-	// it, are covered as well (planner.md 5).
+	// it, are covered as well.
 	Service        string
 	ProviderFields map[string]any
 }

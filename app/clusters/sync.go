@@ -15,7 +15,7 @@ import (
 func checkSync(in PreviewInput) []loom.FieldError { return CheckPolicy("", in.Change.OnFailure) }
 
 // draftSync reads the newest version of a cluster's template, and checks that what is
-// there satisfies it (lifecycle.md 11). Errors: NotFound, also when the template was
+// there satisfies it. Errors: NotFound, also when the template was
 // deleted or the cluster has no nodes; Unsolvable.
 func draftSync(ctx context.Context, u *Clusters, r request, c *change) error {
 	cluster := r.cluster

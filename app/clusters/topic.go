@@ -9,7 +9,7 @@ import (
 )
 
 // MaySeeTopic returns NotFound unless the actor may follow a topic of live
-// updates (portals.md 7.2). Topics without ids are those of the actor's tenant,
+// updates. Topics without ids are those of the actor's tenant,
 // "system" is for superadmins.
 func (u *Clusters) MaySeeTopic(ctx context.Context, actor loom.Actor, topic string) error {
 	if err := actor.Require(loom.ScopeRead); err != nil {

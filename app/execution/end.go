@@ -12,7 +12,7 @@ import (
 )
 
 // EndOperation looks whether an operation has ended and, if so, gives it and its
-// cluster their final state (planner.md 11). Calling it early or twice changes
+// cluster their final state. Calling it early or twice changes
 // nothing.
 func (o *Operations) EndOperation(ctx context.Context, id loom.OperationID) error {
 	var action loom.ClusterAction

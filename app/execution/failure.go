@@ -135,7 +135,7 @@ func describeTask(number int, action loom.TaskAction, service, hostname string, 
 }
 
 // shouldFinishBatch reports whether what does not wait for a task that was given up is
-// still carried out (changes.md 4).
+// still carried out.
 func shouldFinishBatch(ctx context.Context, tx *sqlx.Tx, h *store.HeldTask) (bool, error) {
 	if h.Operation.Status == loom.OperationRollingBack {
 		return false, nil

@@ -14,7 +14,7 @@ import (
 	"loom/app/store"
 )
 
-// Limits of task logs (provisioner.md 4.4).
+// Limits of task logs.
 const (
 	logEvery     = 250 * time.Millisecond
 	logBatch     = 64 << 10 // bytes that are stored without waiting

@@ -367,7 +367,7 @@ func (o *Operations) limit(ctx context.Context, f *SpecFacts) (time.Duration, er
 	return o.opts.Limits.Of(f.Action, timeouts, pluginsOf(f)...), err
 }
 
-// pluginsOf names the plugins that carry out an action (provisioner.md 4.1).
+// pluginsOf names the plugins that carry out an action.
 func pluginsOf(f *SpecFacts) []string {
 	switch {
 	case f.Action == loom.ActionBootstrap:

@@ -12,7 +12,7 @@ import (
 )
 
 // shouldUndo reports whether an operation that would end as said takes back what it
-// did first (planner.md 10): it failed or was aborted, its policy says so, and it has
+// did first: it failed or was aborted, its policy says so, and it has
 // not tried yet. One that never began did nothing, and neither did a create that
 // leaves no cluster.
 func shouldUndo(e *store.Ending, end planner.FinalState) bool {

@@ -131,7 +131,7 @@ func TestUndoneCreate(t *testing.T) {
 	w.expect("true", `SELECT (count(*) = 0)::text FROM river_job WHERE state NOT IN ('completed', 'cancelled', 'discarded')`)
 }
 
-// mayBecome are the ways of an operation (planner.md 1).
+// mayBecome are the ways of an operation.
 var mayBecome = map[loom.OperationStatus][]loom.OperationStatus{
 	loom.OperationNotSubmitted: {loom.OperationRunning, loom.OperationFailing, loom.OperationFailed, loom.OperationAborted},
 	loom.OperationRunning:      {loom.OperationPaused, loom.OperationFailing, loom.OperationComplete},

@@ -143,7 +143,7 @@ func recovery(log *slog.Logger, render ErrorRenderer, next http.Handler) http.Ha
 	})
 }
 
-// contentPolicy is design-system.md 5.1.
+// contentPolicy allows what Loom itself serves, and nothing inline.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
 	"font-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'; object-src 'none'; report-to csp"
 

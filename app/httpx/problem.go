@@ -7,7 +7,7 @@ import (
 	"loom/app/loom"
 )
 
-// apiStatus maps kinds to statuses of the REST API (architecture.md 7). Old
+// apiStatus maps kinds to statuses of the REST API. Old
 // clients know 500 but not 503, so Unavailable is 500 on old routes; new ones
 // answer through WriteNewProblem.
 var apiStatus = map[loom.Kind]int{
@@ -56,7 +56,7 @@ func PageStatus(k loom.Kind) int { return pageStatus[k] }
 // Title is a heading for an error of this kind.
 func Title(k loom.Kind) string { return titles[k] }
 
-// Problem is the body of every error of the REST API (RFC 9457, rest-api.md 1.2).
+// Problem is the body of every error of the REST API (RFC 9457).
 type Problem struct {
 	Type          string                    `json:"type"`
 	Title         string                    `json:"title"`
@@ -73,7 +73,7 @@ type Problem struct {
 }
 
 // MissingField is a field schema as the missingFields error writes it: with
-// defaultValue instead of default (entities.md 6).
+// defaultValue instead of default.
 type MissingField struct {
 	Label     string   `json:"label"`
 	Type      string   `json:"type"`

@@ -21,7 +21,7 @@ type SignalOptions struct {
 }
 
 // Signals passes the signals of sub on until the client is gone, may not know any
-// more, or the process stops (rest-api.md 6.5). The client gets its first cursor
+// more, or the process stops. The client gets its first cursor
 // before the first signal, so that it can come back also when nothing happened yet.
 func (s *Stream) Signals(ctx context.Context, sub *live.Subscription, o SignalOptions) {
 	keepAlive, recheck := time.NewTicker(o.KeepAlive), time.NewTicker(o.Recheck)

@@ -19,7 +19,7 @@ const KeepAlive = 15 * time.Second
 // longer is cut off, and comes back with its cursor when it can.
 const writeLimit = time.Minute
 
-// Stream is a text/event-stream (rest-api.md 6.5). Methods return an error when
+// Stream is a text/event-stream. Methods return an error when
 // the client is gone.
 type Stream struct {
 	w  http.ResponseWriter

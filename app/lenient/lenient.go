@@ -1,5 +1,4 @@
-// Package lenient reads JSON the way clients of the predecessor write it
-// (entities.md 1): numbers and booleans as text, text as numbers, null for
+// Package lenient reads JSON the way clients of the predecessor write it: numbers and booleans as text, text as numbers, null for
 // absent, unknown fields, repeated members of sets.
 //
 // Reading never stops at the first mistake: an Object collects field errors with

@@ -12,7 +12,7 @@ const (
 	RoleSuperadmin Role = "superadmin"
 )
 
-// Scope limits what a token may do (rest-api.md 6.6).
+// Scope limits what a token may do.
 type Scope string
 
 // The scopes; every scope includes ScopeRead, ScopeAdmin is the owner's whole role.

@@ -83,7 +83,7 @@ func (o *Operation) WhyNotSkipped(t *Task) string {
 	return ""
 }
 
-// whyProtected says why protection keeps the change from beginning (changes.md 6):
+// whyProtected says why protection keeps the change from beginning:
 // it deletes machines that nobody has called broken.
 func (c *Cluster) whyProtected(verb ChangeKind, latest *Operation) string {
 	switch {

@@ -57,7 +57,7 @@ func (k EntityKind) OneWord() string {
 	return "a " + word
 }
 
-// Base holds the fields shared by all catalog entries (entities.md 5). Version
+// Base holds the fields shared by all catalog entries. Version
 // is assigned on write; whatever a body says is overwritten.
 type Base struct {
 	Name        string `json:"name" required:"true" new:"" own:"form page"`

@@ -3,7 +3,7 @@ package loom
 import "slices"
 
 // ChangeKind is the word of a kind of change of a cluster, as requests, previews and
-// menus have it (rest-api.md 6.4).
+// menus have it.
 type ChangeKind string
 
 // The kinds of change.
@@ -37,7 +37,7 @@ const (
 // ClusterAction is what an operation does. Its text is the wire's lower-case form.
 type ClusterAction string
 
-// The cluster actions (planner.md 2, changes.md 1).
+// The cluster actions.
 const (
 	ClusterCreate               ClusterAction = "cluster_create"
 	ClusterDelete               ClusterAction = "cluster_delete"
@@ -80,7 +80,7 @@ type Change struct {
 	// Heavy reports whether it deletes machines or cannot be taken back whatever its
 	// plan is, so that the name of the cluster is typed first.
 	Heavy bool
-	// Allowed are the statuses of a cluster in which it may begin (lifecycle.md 2).
+	// Allowed are the statuses of a cluster in which it may begin.
 	Allowed []ClusterStatus
 	// Protected is the sentence why a protected cluster refuses it, "" where it does not.
 	Protected string
@@ -203,7 +203,7 @@ func firstChange(is func(c *Change) bool) Change {
 }
 
 // Steps returns the task actions of a cluster action in their order per service and
-// node; nil for actions whose plan is made from a difference (changes.md).
+// node; nil for actions whose plan is made from a difference.
 func (a ClusterAction) Steps() []TaskAction { return a.change().Steps }
 
 // Verb is the action as a person would say it: "create", "add services".
@@ -214,7 +214,7 @@ func (a ClusterAction) Verb() string {
 	return string(a)
 }
 
-// FailureStatus is the status of a cluster whose operation failed (planner.md 2).
+// FailureStatus is the status of a cluster whose operation failed.
 func (a ClusterAction) FailureStatus() ClusterStatus {
 	if c := a.change(); c.Failed != "" {
 		return c.Failed

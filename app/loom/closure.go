@@ -14,7 +14,7 @@ type Requirement struct {
 }
 
 // RequiredServices gives what is missing for a choice of services to stand by
-// themselves (solver.md 4): add are further services, sorted, with all that those
+// themselves: add are further services, sorted, with all that those
 // require in turn; open is what has to be chosen.
 func RequiredServices(chosen []string, services map[string]Service) (add []string, open []Requirement) {
 	offers := offerings(services)

@@ -81,7 +81,7 @@ type ClusterSummary struct {
 	Protected      bool
 }
 
-// CreateInput is a request for a new cluster (entities.md 13.1). Empty texts
+// CreateInput is a request for a new cluster. Empty texts
 // and empty lists count as unset.
 type CreateInput struct {
 	Name           string

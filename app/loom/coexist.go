@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Layout sets as relations of two services (solver.md 3). Must-coexist sets are a
+// Layout sets as relations of two services. Must-coexist sets are a
 // graph: each stands for all pairs within it, and on any choice of services those
 // share a node that hang together. So the same graph always means the same, however
 // it is cut into sets. A can't-coexist set of two is a pair; a larger one forbids

@@ -12,7 +12,7 @@ import (
 )
 
 // share says whether a node with some of the services of a cluster is allowed, by
-// the rules word by word (solver.md 3).
+// the rules word by word.
 func share(l loom.LayoutConstraints, cluster, node []string) bool {
 	for _, set := range l.MustCoexist {
 		here := slices.DeleteFunc(slices.Clone(set), func(s string) bool { return !slices.Contains(cluster, s) })

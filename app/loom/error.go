@@ -12,7 +12,7 @@ import (
 // reads naturally.
 type Kind string
 
-// The closed set of error kinds (architecture.md 7).
+// The closed set of error kinds.
 const (
 	Invalid         Kind = "invalid"
 	Unsolvable      Kind = "unsolvable"
@@ -46,7 +46,7 @@ type Error struct {
 	Message string
 	Fields  []FieldError
 	// Missing holds, for provider fields that a request must still give, the
-	// absent fields of each unsatisfied set (entities.md 17).
+	// absent fields of each unsatisfied set.
 	Missing []map[string]FieldSchema
 	// Unsat is set for Unsolvable.
 	Unsat *Unsat

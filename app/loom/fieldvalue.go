@@ -14,7 +14,7 @@ import (
 
 // CheckValue gives the sentence that says which values a plugin's field takes, or
 // "" when value is one of them. No value, and an empty text, always are; numbers
-// may be texts (plugins.md 1.3). The sentence does not repeat the value, which
+// may be texts. The sentence does not repeat the value, which
 // may be a secret.
 func (f FieldSchema) CheckValue(value any) string {
 	text := FieldText(value)

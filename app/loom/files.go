@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The automators whose fields name files within a text (plugins.md 3): the field, and the
+// The automators whose fields name files within a text: the field, and the
 // types of the resources that it names.
 const (
 	shellAutomator = "shell"
@@ -30,7 +30,7 @@ const (
 // that is in the path of a machine.
 var scriptEndings = []string{".sh", ".bash", ".zsh", ".ksh", ".py", ".rb", ".pl", ".php", ".js", ".lua", ".awk", ".tcl"}
 
-// shippedScripts are always there (plugins.md 3.2).
+// shippedScripts are always there.
 var shippedScripts = []string{"chef_client_bootstrap.sh", "coopr_service_manager.sh", "json_substitution_example.sh"}
 
 // roleEndings are those of the files that roles are in.

@@ -13,7 +13,7 @@ const (
 // FindingSeverities lists both, the graver first.
 var FindingSeverities = []FindingSeverity{FindingError, FindingWarning}
 
-// FindingCode is the rule behind a Finding (rest-api.md 6.3).
+// FindingCode is the rule behind a Finding.
 type FindingCode string
 
 // The closed set of codes.

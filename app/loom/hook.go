@@ -36,7 +36,7 @@ var HookActions = []ClusterAction{
 }
 
 // Hook is an HTTP notice about operations of its tenant, or of all tenants when
-// it is global (entities.md 21.3).
+// it is global.
 type Hook struct {
 	ID     HookID
 	Tenant TenantID

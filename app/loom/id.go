@@ -42,7 +42,7 @@ type OperationID int64
 // programs see a TaskRef.
 type TaskID int64
 
-// String gives the padded form "00000042" (entities.md 3).
+// String gives the padded form "00000042".
 func (id ClusterID) String() string { return fmt.Sprintf("%08d", int64(id)) }
 
 // ParseClusterID reads a cluster id with or without padding; ok is false for
@@ -89,8 +89,8 @@ const MaxNameLength = 255
 
 var nameRule = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
-// CheckName returns a field error when name breaks the name rule of
-// entities.md 3, else nil.
+// CheckName returns a field error when name breaks the rule of
+// names, else nil.
 func CheckName(field, name string) []FieldError {
 	switch {
 	case name == "":
@@ -126,7 +126,7 @@ func offender(name string) string {
 var dnsLabel = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?$`)
 
 // CheckDNSSuffix returns a field error when suffix is set and is no valid DNS
-// suffix (entities.md 11): at most 191 characters, labels of 1 to 63.
+// suffix: at most 191 characters, labels of 1 to 63.
 func CheckDNSSuffix(field, suffix string) []FieldError {
 	if suffix == "" {
 		return nil

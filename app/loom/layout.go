@@ -13,7 +13,7 @@ type LayoutGroup struct {
 	NodeLayout
 }
 
-// Layout is the solver's answer: groups in preference order (solver.md 6).
+// Layout is the solver's answer: groups in preference order.
 // Node numbers follow this order.
 type Layout []LayoutGroup
 
@@ -28,7 +28,7 @@ func (l Layout) Machines() int {
 
 // Unsat says why there is no layout.
 type Unsat struct {
-	// Code is the category of solver.md 5: "UNSATISFIABLE", "NO_HARDWARETYPE", ...
+	// Code is the category: "UNSATISFIABLE", "NO_HARDWARETYPE", ...
 	Code string
 	// Headline is one sentence, "No layout for 2 nodes."
 	Headline string
@@ -40,7 +40,7 @@ type Unsat struct {
 	Suggestions []Suggestion
 }
 
-// Reason is one constraint of a clash. ID is that of solver.md 10.6
+// Reason is one constraint of a clash. ID names it
 // ("quantity(web).max", "must#0", "requires(a,b)", "M").
 type Reason struct {
 	Code    string `json:"code"`

@@ -16,7 +16,7 @@ const longestLease = 100 * 365 * 24 * time.Hour
 // Grant gives the initial lease, in milliseconds and 0 for ever, of a request
 // for wanted milliseconds (TemplateLease: the template's own), or the errors of
 // the field initialLeaseDuration. A lease above a maximum is refused even where
-// an imported template's own initial lease asks for it (lifecycle.md 3).
+// an imported template's own initial lease asks for it.
 func (l LeaseRule) Grant(wanted int64) (int64, []FieldError) {
 	const field = "initialLeaseDuration"
 	refuse := func(format string, args ...any) (int64, []FieldError) {

@@ -47,7 +47,7 @@ func TestLeaseGrant(t *testing.T) {
 	}
 }
 
-// The worked example of lifecycle.md 3, in order: refused calls change nothing.
+// A worked example, in order: refused calls change nothing.
 func TestLeaseChangeWorkedExample(t *testing.T) {
 	t.Parallel()
 	rule := loom.LeaseRule{Initial: 8 * hour, Max: 24 * hour, Step: 6 * hour}

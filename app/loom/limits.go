@@ -11,8 +11,7 @@ import (
 // MaxTaskLimit is the longest time limit that an attempt of a task may be given.
 const MaxTaskLimit = 24 * time.Hour
 
-// DefaultTaskLimit is the time limit of an attempt where nothing else is set
-// (provisioner.md 4.5).
+// DefaultTaskLimit is the time limit of an attempt where nothing else is set.
 func DefaultTaskLimit(action TaskAction) time.Duration {
 	switch action {
 	case ActionCreate, ActionKeys:

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Labels that every machine of Loom carries at its provider (plugins.md 2);
+// Labels that every machine of Loom carries at its provider;
 // providers whose rules for names are narrower write them as their clouds allow.
 const (
 	LabelNode    = "loom-node"

@@ -63,7 +63,7 @@ type NodeAction struct {
 	Stderr string
 }
 
-// Hostname makes the name of a node (planner.md 9):
+// Hostname makes the name of a node:
 // "<label><cluster number>-<node number>.<suffix>", the label shortened so
 // that the first part fits 63 characters, suffix "local" when empty.
 func Hostname(clusterName string, cluster ClusterID, nodeNumber int, suffix string) string {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Limits of Page.Limit (rest-api.md 6.1).
+// Limits of Page.Limit.
 const (
 	DefaultPageLimit = 100
 	MaxPageLimit     = 500

@@ -7,7 +7,7 @@ import (
 
 // Plan is the graph of tasks of one operation. Vertices are tasks and gates;
 // an edge says "From before To". Contracting the gates gives exactly the order
-// rules of planner.md 4.
+// of the tasks.
 type Plan struct {
 	Action ClusterAction
 	// Tasks in their order; Tasks[i].Number is i+1.

@@ -39,15 +39,15 @@ type Assignment struct {
 	Workers int
 }
 
-// Event is a hint that something changed, for open pages: a topic of portals.md
-// 7.2 and the ids concerned.
+// Event is a hint that something changed, for open pages: a topic and
+// the ids concerned.
 type Event struct {
 	Tenant TenantID
 	Topic  string
 	IDs    []string
 }
 
-// AuditEntry is the kept record of an act (entities.md 21.5).
+// AuditEntry is the kept record of an act.
 type AuditEntry struct {
 	// ID is given when the entry is stored.
 	ID     int64

@@ -38,7 +38,7 @@ type Resource struct {
 	Author  UserID
 }
 
-// Status derives from the two flags (provisioner.md 2.5).
+// Status derives from the two flags.
 func (r *Resource) Status() ResourceStatus {
 	switch {
 	case r.Live && r.Slated:

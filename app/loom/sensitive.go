@@ -16,8 +16,7 @@ func hasSecretWord(key string) bool {
 	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(key, word) })
 }
 
-// LooksSecret reports whether a key looks like the name of a secret
-// (provisioner.md 7). It decides where no schema does, and what is masked in
+// LooksSecret reports whether a key looks like the name of a secret. It decides where no schema does, and what is masked in
 // logs, audit, previews and events. The setting maxTokenDays only sounds like one.
 func LooksSecret(key string) bool { return hasSecretWord(key) && key != "maxTokenDays" }
 

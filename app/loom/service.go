@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Service is software that can be placed on nodes (entities.md 9).
+// Service is software that can be placed on nodes.
 type Service struct {
 	Base
 	Dependencies  Dependencies       `json:"dependencies" own:"form"`
@@ -28,7 +28,7 @@ type Dependencies struct {
 
 // PhaseDependency says what must be there (Requires) and what only orders when
 // it is there (Uses). Scope, of the install phase only, is "" or "cluster" (wait
-// for every node) or "node" (planner.md 8).
+// for every node) or "node".
 type PhaseDependency struct {
 	Requires []string `json:"requires" names:"services,stops,provided" new:"" label:"Requires"`
 	Uses     []string `json:"uses" names:"services,provided" new:"" label:"Uses"`

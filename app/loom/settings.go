@@ -12,8 +12,7 @@ const (
 	maxTokenDays  = 36500
 )
 
-// Settings are what a tenant's administrators decide for all of it (entities.md
-// 21.4). The JSON is what is stored and shown.
+// Settings are what a tenant's administrators decide for all of it. The JSON is what is stored and shown.
 type Settings struct {
 	// LeaseReminderHours says how long before the end of a lease its owner is
 	// reminded; the longest first.

@@ -2,7 +2,7 @@ package loom
 
 import "slices"
 
-// ClusterStatus is the status of a cluster (lifecycle.md 2).
+// ClusterStatus is the status of a cluster.
 type ClusterStatus string
 
 // The cluster statuses.
@@ -30,7 +30,7 @@ func (s ClusterStatus) MayBecome(next ClusterStatus) bool {
 	return slices.Contains(clusterTransitions[s], next)
 }
 
-// OperationStatus is the status of an operation (planner.md 1).
+// OperationStatus is the status of an operation.
 type OperationStatus string
 
 // The operation statuses.
@@ -72,7 +72,7 @@ func (s OperationStatus) Wire() string {
 	return "failed"
 }
 
-// TaskStatus is the status of a task (planner.md 1). A retry takes a running
+// TaskStatus is the status of a task. A retry takes a running
 // task back to ready.
 type TaskStatus string
 
@@ -115,7 +115,7 @@ const (
 	AttemptWaited AttemptStatus = "waited"
 )
 
-// NodeState is what a person should know of a node (entities.md 2).
+// NodeState is what a person should know of a node.
 type NodeState string
 
 // The node states.
@@ -143,7 +143,7 @@ const (
 // ResourceStatus of a plugin resource version, from its two flags.
 type ResourceStatus string
 
-// The resource statuses (provisioner.md 2.5).
+// The resource statuses.
 const (
 	ResourceInactive ResourceStatus = "inactive"
 	ResourceStaged   ResourceStatus = "staged"

@@ -19,7 +19,7 @@ type TaskSpec struct {
 	// Deadline ends the attempt.
 	Deadline time.Time
 	// IdempotencyKey is the same for all attempts to make one machine; every
-	// machine carries it (provisioner.md 3).
+	// machine carries it.
 	IdempotencyKey string
 	// Alone, of a DELETE, says that the machine of the provider id goes and nothing else
 	// that carries the key: the machine of a living node carries it too.
@@ -119,7 +119,7 @@ var fixedConfigKeys = map[string]bool{
 // FixedConfigKey reports whether a result key of that name is refused.
 func FixedConfigKey(key string) bool { return fixedConfigKeys[key] }
 
-// Payload is the task as plugins see it, the contract of provisioner.md 3. With
+// Payload is the task as plugins see it, a contract. With
 // credentials false it leaves out provider fields and ssh-auth.
 func (s *TaskSpec) Payload(credentials bool) map[string]any {
 	config := map[string]any{}
@@ -158,7 +158,7 @@ func (s *TaskSpec) Payload(credentials bool) map[string]any {
 // installation: it is no failure, and no interruption that counts (EX_TEMPFAIL).
 const StatusWaits = 75
 
-// TaskResult is what an attempt came to (provisioner.md 4.2).
+// TaskResult is what an attempt came to.
 type TaskResult struct {
 	// Status is 0 for success. 200 to 299 from CREATE: failed before anything was
 	// created. -1: time limit, abort, macro error. StatusWaits with Interrupted: it waits.

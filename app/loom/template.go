@@ -12,7 +12,7 @@ import (
 const Unlimited = math.MaxInt32
 
 // Template describes a kind of cluster: what may be in it, what must hold and
-// what it is when nothing else is said (entities.md 10).
+// what it is when nothing else is said.
 type Template struct {
 	Base
 	Defaults       Defaults       `json:"defaults" own:"form page"`
@@ -119,7 +119,7 @@ type Administration struct {
 }
 
 // LeaseRule is in milliseconds; 0 means unlimited (initial), no maximum, no
-// step limit (lifecycle.md 3).
+// step limit.
 type LeaseRule struct {
 	Initial int64 `json:"initial" decode:"own" description:"Milliseconds, or text such as 8h; 0 for no limit." schema:"{\"type\":[\"integer\",\"string\"]}" new:"" label:"Initial" help:"A new cluster gets this much, unless its maker asks for less."`
 	Max     int64 `json:"max" decode:"own" description:"Milliseconds, or text such as 8h; 0 for no limit." schema:"{\"type\":[\"integer\",\"string\"]}" new:"" label:"Maximum" help:"A cluster lives this long in all; not less than the initial lease."`

@@ -40,7 +40,7 @@ type UsageItem struct {
 	Value, Split string
 }
 
-// Words of usage (entities.md 2, 19; rest-api.md 5.3).
+// Words of usage.
 var (
 	UsageGroups = []string{"hour", "day", "week", "month", "year"}
 	TimeUnits   = []string{"nanoseconds", "microseconds", "milliseconds", "seconds", "minutes", "hours", "days"}

@@ -16,7 +16,7 @@ import (
 	"loom/app/loom"
 )
 
-// keyset is a list that is read page by page (rest-api.md 6.1): what is selected,
+// keyset is a list that is read page by page: what is selected,
 // and what it can be sorted by. The id is always the second key.
 type keyset struct {
 	columns, from string

@@ -6,7 +6,7 @@ import (
 )
 
 // Interactive clients of the predecessor ask for / without credentials first, and
-// take 401 for a way of signing in that Loom does not have (rest-api.md 1.4).
+// take 401 for a way of signing in that Loom does not have.
 func TestProbeOfOldClientsIsNot401(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)

@@ -21,7 +21,7 @@ import (
 	"loom/views/route"
 )
 
-// TestEveryTopicIsSignalled does what each topic tells of (portals.md 7.2): who may
+// TestEveryTopicIsSignalled does what each topic tells of: who may
 // follow hears it, and the part of a page that follows shows it.
 func TestEveryTopicIsSignalled(t *testing.T) {
 	t.Parallel()

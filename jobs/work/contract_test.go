@@ -20,7 +20,7 @@ import (
 	"loom/jobs"
 )
 
-// What Loom's own statements rely on in River's table (stack.md 3), against the
+// What Loom's own statements rely on in River's table, against the
 // migrated schema: a new release of River that changes any of it fails here.
 
 // contractArgs is a kind that only these tests have.

@@ -94,7 +94,7 @@ func (c *Common) metrics() Metrics {
 	return c.Metrics
 }
 
-// Times of River's clients (stack.md 6).
+// Times of River's clients.
 const (
 	fetchCooldown = time.Millisecond
 	fetchPoll     = 10 * time.Second

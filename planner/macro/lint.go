@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// Finding is a value whose meaning differs from that for the predecessor
-// (macros.md 5), whatever the cluster is.
+// Finding is a value whose meaning differs from that for the predecessor, whatever the cluster is.
 type Finding struct {
 	// Pointer is the JSON pointer of the value, "" for a single text.
 	Pointer string

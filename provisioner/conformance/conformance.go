@@ -1,8 +1,7 @@
 // Package conformance holds providers and automators to what Loom relies on:
 // that every action may be repeated, also after an answer was lost; that a
 // machine is never made twice and never forgotten; that what is cancelled ends;
-// that no secret is said. It works on any implementation, built in or external
-// (plugin-protocol.md 11, plugins.md 4).
+// that no secret is said. It works on any implementation, built in or external.
 //
 // It must know nothing of a single cloud: what only its tests know, such as how
 // to make it refuse calls, is in the target. A check that a target gives no means

@@ -22,7 +22,7 @@ func (h *Host) path() string {
 	return usualPath
 }
 
-// environment is all that a plugin gets (plugin-protocol.md 4). Nothing in it is
+// environment is all that a plugin gets. Nothing in it is
 // secret.
 func (h *Host) environment(c *call, w *workspace, dir string, deadline time.Time, lent []string) []string {
 	scratch := w.scratch()

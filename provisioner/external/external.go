@@ -29,7 +29,7 @@ const Protocol = 1
 // to be kept. Revisions add optional members of messages only.
 const ThrottlingRevision = 1
 
-// Limits of the host (plugin-protocol.md 4 and 5).
+// Limits of the host.
 const (
 	// Grace is how long a plugin has between SIGTERM and SIGKILL.
 	Grace = 20 * time.Second

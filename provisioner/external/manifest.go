@@ -16,7 +16,7 @@ const (
 	KindAutomator = "automator"
 )
 
-// Manifest is the file plugin.json (plugin-protocol.md 3).
+// Manifest is the file plugin.json.
 type Manifest struct {
 	// Protocol are the versions that the plugin speaks, Revision is the newest of version 1:
 	// 1 for 1.1. Version is the plugin's own.
@@ -227,7 +227,7 @@ func decodeType(name string, o *object, description string) Type {
 	return t
 }
 
-// describe reads the type object of the catalog (plugins.md 1.2).
+// describe reads the type object of the catalog.
 func describe(name string, o *object, description string) loom.PluginType {
 	p := loom.PluginType{
 		Base:          loom.Base{Name: name, Label: o.text("label"), Description: or(o.text("description"), description), Icon: o.text("icon")},

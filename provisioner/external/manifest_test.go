@@ -13,7 +13,7 @@ import (
 	"loom/app/loom"
 )
 
-// TestManifestOfTheSpecification reads the manifest of plugin-protocol.md 3.
+// TestManifestOfTheSpecification reads the protocol's example.
 func TestManifestOfTheSpecification(t *testing.T) {
 	t.Parallel()
 	m, warnings, err := DecodeManifest([]byte(`{

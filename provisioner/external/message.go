@@ -14,7 +14,7 @@ import (
 	"loom/app/loom"
 )
 
-// Types of messages (plugin-protocol.md 4.2).
+// Types of messages.
 const (
 	msgLog       = "log"
 	msgProgress  = "progress"

@@ -11,7 +11,7 @@ import (
 	"loom/app/loom"
 )
 
-// Exit statuses with a meaning (plugin-protocol.md 4.3).
+// Exit statuses with a meaning.
 const (
 	exitUnsupported = 64
 	exitUnusable    = 65

@@ -14,8 +14,7 @@ import (
 	"loom/provisioner/resource"
 )
 
-// request builds what a plugin reads from its standard input
-// (plugin-protocol.md 4.1).
+// request builds what a plugin reads from its standard input.
 func request(c *call, spec *loom.TaskSpec, files string) (map[string]any, error) {
 	t := c.plugin.Manifest.Types[c.typeName]
 	payload := spec.Payload(true)

@@ -28,7 +28,7 @@ func lines(r *record, prefix string) []string {
 }
 
 // TestCallOfAProvider: request, environment and circumstances are those of
-// plugin-protocol.md 4, and nothing else.
+// the protocol, and nothing else.
 func TestCallOfAProvider(t *testing.T) {
 	t.Parallel()
 	h := host(t)

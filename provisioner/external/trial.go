@@ -76,8 +76,7 @@ func (h *Host) Try(ctx context.Context, p *Plugin, trial Trial, sink loom.Sink) 
 	return seen, err
 }
 
-// Run carries out one action with a request as it is in a file (plugin-protocol.md
-// 4.1). The type is the request's, or the only one of the kind. An error of kind
+// Run carries out one action with a request as it is in a file. The type is the request's, or the only one of the kind. An error of kind
 // loom.Invalid says what is wrong with the request.
 func (h *Host) Run(ctx context.Context, p *Plugin, kind, action string, body []byte, target *remote.Target, files string, sink loom.Sink) (loom.TaskResult, error) {
 	to := &problems{}

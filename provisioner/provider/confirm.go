@@ -15,7 +15,7 @@ import (
 	"loom/provisioner/remote"
 )
 
-// Limits of the shared steps (provisioner.md 5.1).
+// Limits of the shared steps.
 const (
 	bannerLimit = 600 * time.Second
 	loginLimit  = 120 * time.Second

@@ -21,7 +21,7 @@ import (
 	"loom/provisioner/provider/static"
 )
 
-// declared is what plugins.md says of each type, one thing a line: a field as
+// declared is what is promised of each type, one thing a line: a field as
 // "block name type", with "o" where the cluster's creator may replace it, "s"
 // where it is sensitive, "=" and its default, "|" and the number of its options;
 // "need" and a required set; "file" or "archive" and a resource type.

@@ -10,7 +10,7 @@ import (
 const EndpointField = "endpoint_url"
 
 // EndpointURL is the field endpoint_url of every provider type with an API: for
-// private installations of a cloud and for tests (plugins.md 2).
+// private installations of a cloud and for tests.
 func EndpointURL() loom.FieldSchema {
 	return loom.FieldSchema{Label: "API address", Type: "text", Role: loom.RoleAccess, Format: loom.FormatURL,
 		Tip: "Only for an installation of your own: the URL of its API, with HTTPS. Leave empty for the provider's usual one."}
@@ -61,7 +61,7 @@ const (
 
 // CommonFields are the optional fields of every provider type whose machines are
 // reached over SSH: how Loom signs in to them and what it does there besides what
-// services ask for (provisioner.md 5.1 and 6). They have no other home.
+// services ask for. They have no other home.
 func CommonFields() map[string]loom.FieldSchema {
 	return map[string]loom.FieldSchema{
 		FieldConnectivityCheck: {Label: "Check the way out", Type: "text", Default: "none", Role: loom.RoleAccess,

@@ -20,7 +20,7 @@ import (
 )
 
 // HostKey is an SSH host key that Loom makes for a machine and passes to it by
-// user data, so that the first sign-in is verified (provisioner.md 6.3).
+// user data, so that the first sign-in is verified.
 type HostKey struct {
 	private loom.Secret // OpenSSH form
 	public  string      // as in an authorized_keys file

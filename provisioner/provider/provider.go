@@ -4,7 +4,7 @@
 // A provider makes, confirms and deletes machines. It knows no database, no
 // River and no configuration; what it must remember goes through the sink or
 // into the result. Every action must be safe to repeat, also after a crash
-// between asking the cloud and reporting (provisioner.md 5.1).
+// between asking the cloud and reporting.
 package provider
 
 import (

@@ -17,7 +17,7 @@ import (
 	"loom/app/loom"
 )
 
-// Time limits and bounds (provisioner.md 6 and 6.2).
+// Time limits and bounds.
 const (
 	// ConnectTimeout bounds one TCP connect.
 	ConnectTimeout = 10 * time.Second

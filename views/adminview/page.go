@@ -21,7 +21,7 @@ type PageModel struct {
 	Tabs      []ui.Tab
 	Banners   []ui.BannerModel
 	Parts     []templ.Component
-	// Calls are the calls of the REST API that do the same (portals.md 2.5).
+	// Calls are the calls of the REST API that do the same.
 	Calls []ui.JSONCall
 }
 

@@ -269,7 +269,7 @@ type responseRule struct {
 	Error bool   `json:"error,omitempty"`
 }
 
-// htmxConfig is the content of the htmx-config element (design-system.md 4.2).
+// htmxConfig is the content of the htmx-config element.
 func htmxConfig() string {
 	text, err := json.Marshal(struct {
 		AllowEval                 bool           `json:"allowEval"`

@@ -2,7 +2,7 @@
 // and tests never spell one out. It must not know handlers: which pattern serves
 // a URL is decided in the routes file of the web surface.
 //
-// The grammar is portals.md 1.3. Every variable part is escaped here; callers
+// Every variable part is escaped here; callers
 // pass names as they are. Catalog keys are names, clusters go by padded id,
 // operations and tasks by their numbers.
 package route
@@ -57,7 +57,7 @@ func Query(base string, pairs ...string) string {
 	return base + separator + values.Encode()
 }
 
-// JSON is the raw JSON view of a page's object (portals.md 2.5).
+// JSON is the raw JSON view of a page's object.
 func JSON(page string) string { return Query(page, "as", "json") }
 
 // maxNext is how long a path may be at which one goes on, in bytes: it is repeated in
@@ -127,7 +127,7 @@ func CatalogTemplate(name string) string { return join("catalog", name) }
 // CatalogService is a service as users see it.
 func CatalogService(name string) string { return join("catalog", "services", name) }
 
-// Events is the event stream for the given topics (portals.md 7.2); with none
+// Events is the event stream for the given topics; with none
 // it is the empty text, which means "no stream".
 func Events(topics ...string) string {
 	if len(topics) == 0 {
@@ -148,7 +148,7 @@ func AdminUsers() string { return "/admin/users" }
 // AdminResources lists the plugin resources of the tenant.
 func AdminResources() string { return "/admin/resources" }
 
-// adminSegments are the words of portals.md for the kinds.
+// adminSegments are the kinds' segments in addresses of pages.
 var adminSegments = map[loom.EntityKind]string{
 	loom.KindProvider:        "providers",
 	loom.KindHardwareType:    "hardware-types",

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Sizes of a plan's graph in pixels (design-system.md 3.6).
+// Sizes of a plan's graph in pixels.
 const (
 	DAGNodeWidth  = 176
 	DAGNodeHeight = 52

@@ -261,7 +261,7 @@ type CheckModel struct {
 // CheckState is the answer of a check.
 type CheckState string
 
-// The answers of a check (portals.md 4.4).
+// The answers of a check.
 const (
 	CheckFits       CheckState = "fits"
 	CheckCannot     CheckState = "cannot"
@@ -345,7 +345,7 @@ type Def struct {
 	Value templ.Component
 }
 
-// JSONModel is the JSON pane of an object (portals.md 2.5).
+// JSONModel is the JSON pane of an object.
 type JSONModel struct {
 	ID   string
 	Text string

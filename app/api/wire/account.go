@@ -7,7 +7,7 @@ import (
 	"loom/app/loom"
 )
 
-// User is a person or program of a tenant (entities.md 21.1). Password is set in
+// User is a person or program of a tenant. Password is set in
 // the answer that made the user only, and there only when it was generated.
 type User struct {
 	ID          loom.UserID `json:"id"`
@@ -92,7 +92,7 @@ func NewSession(s loom.Session, current string) Session {
 	}
 }
 
-// Tenant is the specification of a tenant (entities.md 11).
+// Tenant is the specification of a tenant.
 type Tenant struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`

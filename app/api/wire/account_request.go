@@ -27,7 +27,7 @@ func ReadToken(body []byte) (account.NewToken, error) {
 	return in, o.Err()
 }
 
-// ReadUser reads a request for a user (entities.md 21.1). Invalid.
+// ReadUser reads a request for a user. Invalid.
 func ReadUser(body []byte) (account.UserInput, error) {
 	o, err := lenient.Read(body)
 	if err != nil {
@@ -97,7 +97,7 @@ func secretText(o *lenient.Object, name string) *loom.Secret {
 	return &s
 }
 
-// ReadSettings reads a change of a tenant's settings (entities.md 21.4): what is
+// ReadSettings reads a change of a tenant's settings: what is
 // absent stays, and unknown members are refused. Invalid.
 func ReadSettings(body []byte) (account.SettingsChange, error) {
 	o, err := lenient.Read(body)

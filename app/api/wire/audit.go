@@ -7,7 +7,7 @@ import (
 	"loom/app/loom"
 )
 
-// AuditEntry is the record of an act (rest-api.md 6.3). Tenant is there in lists
+// AuditEntry is the record of an act. Tenant is there in lists
 // that a superadmin asked for across tenants.
 type AuditEntry struct {
 	ID        string          `json:"id"`

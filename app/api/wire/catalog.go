@@ -5,7 +5,7 @@ import (
 	"loom/app/loom"
 )
 
-// Resource is the metadata of a version of a plugin resource (entities.md 12).
+// Resource is the metadata of a version of a plugin resource.
 type Resource struct {
 	Name    string              `json:"name"`
 	Version int                 `json:"version"`
@@ -62,7 +62,7 @@ func NewVersions(infos []loom.VersionInfo) []VersionInfo {
 	return out
 }
 
-// Finding is something in a catalog that would not work (rest-api.md 6.3).
+// Finding is something in a catalog that would not work.
 type Finding struct {
 	Severity loom.FindingSeverity `json:"severity"`
 	Code     loom.FindingCode     `json:"code"`

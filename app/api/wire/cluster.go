@@ -10,7 +10,7 @@ import (
 	"loom/app/loom"
 )
 
-// ClusterSummary is a row of the list of clusters (entities.md 13.3).
+// ClusterSummary is a row of the list of clusters.
 type ClusterSummary struct {
 	ID          string             `json:"id"`
 	Name        string             `json:"name"`
@@ -34,7 +34,7 @@ func NewClusterSummary(s loom.ClusterSummary) ClusterSummary {
 	}
 }
 
-// Cluster is a cluster with everything about it (entities.md 13.2). Template and
+// Cluster is a cluster with everything about it. Template and
 // provider are its own copies, config is unexpanded.
 type Cluster struct {
 	ID          string             `json:"id"`
@@ -124,7 +124,7 @@ func ServiceNames(c loom.Cluster) []string {
 	return list(slices.Sorted(maps.Keys(c.Services)))
 }
 
-// ClusterStatus is the short answer about a cluster (entities.md 13.4). All keys
+// ClusterStatus is the short answer about a cluster. All keys
 // are lower case.
 type ClusterStatus struct {
 	ID           string             `json:"clusterid"`
@@ -151,7 +151,7 @@ func NewStatusOf(c loom.ClusterSummary) ClusterStatus {
 	}
 }
 
-// Node is a machine of a cluster (entities.md 14).
+// Node is a machine of a cluster.
 type Node struct {
 	ID            loom.NodeID                  `json:"id"`
 	Cluster       string                       `json:"clusterId"`
@@ -260,7 +260,7 @@ type Revealed struct {
 	PrivateKey string `json:"privateKey,omitempty"`
 }
 
-// ConfigRevision says who gave a cluster a config (rest-api.md 6.2).
+// ConfigRevision says who gave a cluster a config.
 type ConfigRevision struct {
 	Revision  int         `json:"revision"`
 	Author    loom.UserID `json:"author"`

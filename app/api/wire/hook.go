@@ -12,7 +12,7 @@ import (
 	"loom/app/loom"
 )
 
-// Hook is an HTTP notice about operations (entities.md 21.3). Secret is set only
+// Hook is an HTTP notice about operations. Secret is set only
 // in the answer that made one up.
 type Hook struct {
 	ID         string               `json:"id"`
@@ -64,7 +64,7 @@ func ReadHook(body []byte) (hook.Input, error) {
 	return in, o.Err()
 }
 
-// Delivery is one notice to one hook (entities.md 21.3). Code is absent when there
+// Delivery is one notice to one hook. Code is absent when there
 // was no answer, Next when it is not tried again.
 type Delivery struct {
 	ID        string              `json:"id"`
@@ -106,8 +106,8 @@ type Notice struct {
 	Links     map[string]string `json:"links"`
 }
 
-// HookBody makes the body of a delivery: that of entities.md 21.3, or for facts
-// taken for it the predecessor's (entities.md 19).
+// HookBody makes the body of a delivery: Loom's own, or for facts
+// taken for it the predecessor's.
 func HookBody(n loom.Notice, d loom.Delivery, publicURL string) ([]byte, error) {
 	if n.Legacy != nil {
 		return legacyBody(n)

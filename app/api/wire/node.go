@@ -8,7 +8,7 @@ import (
 	"loom/app/loom"
 )
 
-// ReadNode reads a node as it is written (entities.md 14). Services are names or
+// ReadNode reads a node as it is written. Services are names or
 // whole services; the history is not read, it is what happened. Invalid.
 func ReadNode(body []byte) (clusters.NodeInput, error) {
 	o, err := lenient.Read(body)
@@ -58,7 +58,7 @@ func readServiceNames(o *lenient.Object) []string {
 	return names
 }
 
-// NodeQuery asks for facts of nodes (rest-api.md 4.6).
+// NodeQuery asks for facts of nodes.
 type NodeQuery struct {
 	// Cluster is 0 for a text that names none.
 	Cluster              loom.ClusterID

@@ -7,8 +7,8 @@ import (
 	"loom/app/loom"
 )
 
-// Operation is a change to a cluster (rest-api.md 6.3), with the statuses of
-// planner.md 1, not those of the old protocol.
+// Operation is a change to a cluster, with Loom's own
+// statuses, not those of the old protocol.
 type Operation struct {
 	ID          string                  `json:"id"`
 	Cluster     string                  `json:"clusterId"`
@@ -150,7 +150,7 @@ func NewLineOfTask(l loom.LogLine) Line {
 	return w
 }
 
-// Plan is the plan of an operation as old clients read it (entities.md 16): its
+// Plan is the plan of an operation as old clients read it: its
 // levels as stages, names of actions in upper case, gates left out.
 type Plan struct {
 	ID           string       `json:"id"`

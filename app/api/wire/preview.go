@@ -9,7 +9,7 @@ import (
 // of their own.
 const MaxChanges = 1000
 
-// Preview is a stored plan that was not applied yet (rest-api.md 6.3).
+// Preview is a stored plan that was not applied yet.
 type Preview struct {
 	ID       loom.PreviewID     `json:"id"`
 	Kind     loom.ChangeKind    `json:"kind"`

@@ -7,7 +7,7 @@ import (
 	"loom/app/processes"
 )
 
-// Probe is what asking a provider gave (rest-api.md 6.2).
+// Probe is what asking a provider gave.
 // ID follows it, as long as there is no newer one. State is "waiting", "testing", "passed" or
 // "failed"; before the last two Checks are the steps so far, and Time is 0.
 type Probe struct {

@@ -7,7 +7,7 @@ import (
 	"loom/app/processes"
 )
 
-// Provisioner is a process that runs tasks, as old clients read it (entities.md 11).
+// Provisioner is a process that runs tasks, as old clients read it.
 // Usage and assignments are by the names of tenants.
 type Provisioner struct {
 	ID          loom.ProcessID `json:"id"`
@@ -24,7 +24,7 @@ func NewProvisioner(p processes.Process) Provisioner {
 	return Provisioner{ID: p.ID, Host: p.Host, Port: p.Port, Total: p.Capacity, Free: p.Free(), Usage: object(p.Working), Assignments: object(p.Dealt)}
 }
 
-// Process is a running process (rest-api.md 6.2). Capacity, the number of tasks that
+// Process is a running process. Capacity, the number of tasks that
 // run, and the workers dealt to tenants, by name, are those of a provisioner.
 type Process struct {
 	ID       loom.ProcessID `json:"id"`
@@ -80,7 +80,7 @@ func NewQueues(counts []processes.QueueCount) map[string]Queue {
 	return out
 }
 
-// Usage is for how long nodes were used; times are seconds (entities.md 19).
+// Usage is for how long nodes were used; times are seconds.
 type Usage struct {
 	Start int64       `json:"start"`
 	End   int64       `json:"end"`

@@ -17,7 +17,7 @@ func Empty(body []byte) bool {
 	return len(text) == 0 || string(text) == "null"
 }
 
-// ReadCreate reads a request for a cluster (entities.md 13.1). Invalid when some of it
+// ReadCreate reads a request for a cluster. Invalid when some of it
 // cannot be read, then with what else is wrong with its shape; what reads well is for
 // the use case to check.
 func ReadCreate(body []byte) (loom.CreateInput, error) {
@@ -73,7 +73,7 @@ func providerFields(o *lenient.Object) map[string]any {
 	return fields
 }
 
-// ReadPreview reads a request for a preview (rest-api.md 6.2, 6.4). Invalid.
+// ReadPreview reads a request for a preview. Invalid.
 func ReadPreview(body []byte) (clusters.PreviewInput, error) {
 	o, err := lenient.Read(body)
 	if err != nil {

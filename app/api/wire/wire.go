@@ -1,6 +1,5 @@
 // Package wire holds the bodies of the REST API: what requests are read into and
-// what answers are made of, with every oddity of the predecessor's protocol
-// (entities.md 13, 14, 16; rest-api.md 6.3).
+// what answers are made of, with every oddity of the predecessor's protocol.
 //
 // It knows no routes and calls no use case; it turns what those take and give
 // into JSON and back. The wire says "job" where Loom says operation. A newcomer's

@@ -46,7 +46,7 @@ func (s *Server) adminDeleteAsk(kind loom.EntityKind) httpx.ActorHandler {
 }
 
 // needing are the templates, and the parts of them, that would not work without an
-// entry: while there are any, it is not deleted (portals.md 2.3).
+// entry: while there are any, it is not deleted.
 func needing(users []adminview.Use) []string {
 	var names []string
 	for _, u := range users {

@@ -17,7 +17,7 @@ import (
 )
 
 // heavy says whether applying a preview takes the name of the cluster: it deletes
-// machines, or cannot be taken back (portals.md 2.3).
+// machines, or cannot be taken back.
 func heavy(p clusters.PreviewView) bool {
 	return p.Kind.Change().Heavy || p.ByAction[loom.ActionDelete] > 0
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // Document is what the REST API has for a page. The API itself answers it, with the
-// session of whoever asks, so that it is exactly the same (portals.md 2.5).
+// session of whoever asks, so that it is exactly the same.
 type Document struct {
 	// path of the API; {x} is the part of the page's path of that name, {me} the user.
 	Path string

@@ -17,7 +17,7 @@ const (
 	recheck = 10 * time.Second
 )
 
-// events is the one stream of a page (rest-api.md 6.5).
+// events is the one stream of a page.
 func (s *Shared) events(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	topics, err := live.ParseTopics(r.URL.Query().Get("topics"))
 	if err != nil {

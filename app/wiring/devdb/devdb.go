@@ -1,6 +1,6 @@
 // Package devdb runs a private PostgreSQL server for `loom up` and for tests:
 // the binaries of the machine, a data directory of our own, a socket that only
-// its owner can reach, nothing on TCP (stack.md 9).
+// its owner can reach, nothing on TCP.
 //
 // It never touches a server it did not make. As root the server itself runs as
 // "postgres", or "nobody" where that user is missing, since PostgreSQL refuses

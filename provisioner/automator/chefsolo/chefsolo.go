@@ -1,5 +1,5 @@
 // Package chefsolo is the automator that converges machines with Chef or Cinc,
-// without a server (plugins.md 3.1).
+// without a server.
 //
 // What cookbooks read of a cluster is a contract: the attributes below “coopr” are
 // laid out as users' cookbooks know them, and again below “loom”. The package must

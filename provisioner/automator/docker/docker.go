@@ -1,5 +1,5 @@
 // Package docker is the automator that runs a service as a container on its
-// machine (plugins.md 3.3).
+// machine.
 //
 // A container is named after its service and labelled with the sum of the fields it
 // was made from, so that any action may run again. The package must not keep

@@ -1,5 +1,5 @@
 // Package puppet is the automator that applies Puppet manifests over SSH, without a
-// server (plugins.md 3.4).
+// server.
 //
 // What an action learns of its cluster is written to the machine as a fact and as
 // the first layer of Hiera, for root only and for the time of the run. The package

@@ -1,6 +1,6 @@
 // Package shell is the automator that runs scripts and commands on machines:
 // scripts that administrators upload, those that come with it, or anything that
-// is on the machine (plugins.md 3.2).
+// is on the machine.
 //
 // It must not quote the arguments of an action: they are a piece of shell text
 // by contract, so that quotes, variables and patterns work in them. Whoever may

@@ -2,7 +2,7 @@ package shell
 
 import "loom/app/loom"
 
-// Type describes the automator type (plugins.md 3.2).
+// Type describes the automator type.
 func (Shell) Type() loom.PluginType {
 	return loom.PluginType{
 		Base: loom.Base{Name: "shell", Label: "Shell", Description: "Runs scripts and commands on the machine over SSH."},

@@ -51,7 +51,7 @@ func newTrap(t testing.TB, address string) *trap {
 	return p
 }
 
-// walls checks what the provider connects to (hardening.md 4): only what the reach of
+// walls checks what the provider connects to: only what the reach of
 // the task allows, by whatever way an address gets to it. Every provider of a cloud has
 // to pass it.
 func (l *Lab) walls() {

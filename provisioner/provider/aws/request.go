@@ -17,7 +17,7 @@ import (
 // never smaller than the image's own.
 const rootLeast = 10
 
-// request makes the call that makes the machine (plugins.md 2.4).
+// request makes the call that makes the machine.
 func request(spec *loom.TaskSpec, f cloud.Fields, image types.Image) (*ec2.RunInstancesInput, error) {
 	tags, err := tagsOf(spec, f)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package aws is the provider type of Amazon EC2 (plugins.md 2.4).
+// Package aws is the provider type of Amazon EC2.
 //
 // A machine is found again by the client token that it was asked for with. The
 // package must not keep anything about machines itself, nor read a field that it

@@ -75,7 +75,7 @@ type Machine struct {
 }
 
 // Addresses returns the addresses of a machine with a public and a private one,
-// either of which may be missing (provisioner.md 5.1).
+// either of which may be missing.
 func Addresses(public, private string) (access, bind string) {
 	access, bind = public, private
 	if access == "" {
@@ -165,7 +165,7 @@ type Pace struct {
 	Sleep func(ctx context.Context, d time.Duration) error
 }
 
-// usual fills in the usual times (provisioner.md 5.1 and 8).
+// usual fills in the usual times.
 func (p Pace) usual() Pace {
 	for _, f := range []struct {
 		field *time.Duration

@@ -67,7 +67,7 @@ func (s *Session) delete(ctx context.Context, spec *loom.TaskSpec, d Driver, fac
 }
 
 // deleteFailure is the result of a DELETE that failed: success if the credentials
-// are refused and the node never had a machine (provisioner.md 5.1).
+// are refused and the node never had a machine.
 func (s *Session) deleteFailure(ctx context.Context, spec *loom.TaskSpec, err error) (loom.TaskResult, error) {
 	var e *Error
 	if ID(spec) == "" && ctx.Err() == nil && errors.As(err, &e) && e.Kind == Credentials {

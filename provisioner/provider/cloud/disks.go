@@ -24,9 +24,8 @@ const (
 	spareLeast = 1 << 30
 )
 
-// Disks says what CONFIRM does about the disks of a machine (provisioner.md 5.1, step
-// 9). A disk that holds anything (a file system, partitions, the mark of a RAID) is
-// never touched; what was set up before is left as it is.
+// Disks says what CONFIRM does about the disks of a machine. A disk that holds
+// anything (a file system, partitions, the mark of a RAID) is never touched; what was set up before is left as it is.
 type Disks struct {
 	// Grow makes the root file system as large as its disk.
 	Grow bool

@@ -10,8 +10,7 @@ import (
 	"loom/app/loom"
 )
 
-// Fields are the fields of a provider as plugins get them: empty text is absent
-// (plugins.md 1.3).
+// Fields are the fields of a provider as plugins get them: empty text is absent.
 type Fields map[string]any
 
 // Text returns a field as text, "" where it is absent.

@@ -9,7 +9,7 @@ import (
 	"loom/app/loom"
 )
 
-// The labels that every machine carries (plugins.md 2).
+// The labels that every machine carries.
 const (
 	LabelNode    = "loom-node"
 	LabelKey     = "loom-key"

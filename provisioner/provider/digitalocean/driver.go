@@ -86,7 +86,7 @@ func (d *driver) Create(ctx context.Context, spec *loom.TaskSpec) (cloud.Machine
 	return m, nil
 }
 
-// request makes the call that makes the machine (plugins.md 2.7).
+// request makes the call that makes the machine.
 func (d *driver) request(ctx context.Context, spec *loom.TaskSpec) (*godo.DropletCreateRequest, error) {
 	if _, err := strconv.Atoi(spec.Flavor); err == nil {
 		return nil, cloud.Errorf(cloud.Refused, "flavor %s of hardware type “%s” is a number of the API’s first version, which is gone; give the name of a size, such as s-1vcpu-1gb", spec.Flavor, spec.HardwareType)

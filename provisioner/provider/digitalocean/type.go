@@ -1,4 +1,4 @@
-// Package digitalocean is the provider type of DigitalOcean (plugins.md 2.7).
+// Package digitalocean is the provider type of DigitalOcean.
 //
 // There are no client tokens: a machine is found again by the tag of its key, and of
 // two with one key the older one is kept. The package must not keep anything about

@@ -27,7 +27,7 @@ type image struct {
 	size int64
 }
 
-// request makes the call that makes the machine (plugins.md 2.5).
+// request makes the call that makes the machine.
 func (d *driver) request(ctx context.Context, spec *loom.TaskSpec) (*compute.Instance, error) {
 	name, _, _ := strings.Cut(strings.ToLower(spec.Hostname), ".")
 	if !instanceName.MatchString(name) {

@@ -1,4 +1,4 @@
-// Package google is the provider type of Google Compute Engine (plugins.md 2.5).
+// Package google is the provider type of Google Compute Engine.
 //
 // The idempotency key is a label of the instance, and the instance's name is
 // unique in its zone, so that two requests for a node cannot make two machines.

@@ -1,5 +1,5 @@
 // Package joyent is the provider type of Triton CloudAPI, once Joyent's public
-// cloud (plugins.md 2.6).
+// cloud.
 //
 // The API has no client tokens: CREATE looks for a machine with the node's tag
 // before and after it asks for one. Calls are signed with the key that opens the

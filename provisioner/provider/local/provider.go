@@ -320,7 +320,7 @@ func text(value any) string {
 	return strings.TrimSpace(s)
 }
 
-// checkbox reads the forms in which a checkbox arrives (plugins.md 1.3).
+// checkbox reads the forms in which a checkbox arrives.
 func checkbox(value any) (bool, error) {
 	switch v := value.(type) {
 	case nil:

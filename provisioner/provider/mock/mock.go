@@ -1,5 +1,4 @@
-// Package mock is a provider that invents machines, for load and fault tests
-// (plugins.md 2.10). Nothing is connected to. Delays, failures, hangs and lies
+// Package mock is a provider that invents machines, for load and fault tests. Nothing is connected to. Delays, failures, hangs and lies
 // follow from the node's id, the action and the attempt, so a run can be
 // repeated; which machines there are is kept by package simcloud. It must be
 // registered on request only.

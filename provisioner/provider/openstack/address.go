@@ -39,7 +39,7 @@ func read(answer map[string]any) map[string][]address {
 	return found
 }
 
-// choose returns the addresses of a server (plugins.md 2.2): the floating one of the
+// choose returns the addresses of a server: the floating one of the
 // first network that has one is for access, the fixed one of the first network that has
 // one is for the other nodes. The networks of order come first, then "private",
 // then the others by name; "public" is for the other nodes only where there is no other,

@@ -41,7 +41,7 @@ func (d *driver) Create(ctx context.Context, spec *loom.TaskSpec) (cloud.Machine
 	return m, err
 }
 
-// request makes the call that makes the machine (plugins.md 2.2), and the facts of
+// request makes the call that makes the machine, and the facts of
 // the host key that it passes to it, nil for none.
 func (d *driver) request(ctx context.Context, spec *loom.TaskSpec) (servers.CreateOptsBuilder, map[string]any, error) {
 	flavor, image, err := d.Refs(ctx, spec)

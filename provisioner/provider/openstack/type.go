@@ -1,5 +1,5 @@
 // Package openstack is the provider type of OpenStack clouds with Keystone,
-// Nova and Neutron (plugins.md 2.2).
+// Nova and Neutron.
 //
 // A machine is found again by host name and metadata, since Nova remembers no
 // requests; a floating address made for it by its description. The package must not

@@ -43,7 +43,7 @@ func (d *driver) password(spec *loom.TaskSpec) string {
 	return "Lm7" + base64.RawURLEncoding.EncodeToString(sum.Sum(nil)[:18])
 }
 
-// Create asks for a server (plugins.md 2.3).
+// Create asks for a server.
 func (d *driver) Create(ctx context.Context, spec *loom.TaskSpec) (cloud.Machine, error) {
 	drive := d.Fields.Switch("rackspace_config_drive", false)
 	password := d.password(spec)

@@ -1,5 +1,5 @@
 // Package rackspace is the provider type of the Rackspace public cloud with its
-// own sign-in by API key (plugins.md 2.3); the newer one with Keystone is the
+// own sign-in by API key; the newer one with Keystone is the
 // type openstack.
 //
 // A machine is found again by host name and metadata. The package must not keep

@@ -1,5 +1,5 @@
 // Package static is the provider of machines that exist already and are reached
-// over SSH (plugins.md 2.9).
+// over SSH.
 //
 // A reservation lives on its machine, in /var/lib/loom-node, so any number of
 // provisioners agree on who has it. The package must not keep anything about

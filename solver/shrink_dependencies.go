@@ -28,7 +28,7 @@ const (
 	conflictsWith                       // it cannot be beside others[0]
 )
 
-// shrinkRules lists what the checks 6 to 9 of solver.md 5, and services that refuse to
+// shrinkRules lists what dependencies and conflicts, and services that refuse to
 // shrink, ask of whatever is left of the cluster.
 func (c Cluster) shrinkRules() []shrinkRule {
 	in := c.Input

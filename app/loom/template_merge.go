@@ -17,7 +17,7 @@ type TemplateLookup struct {
 	Partial  func(name string) (PartialTemplate, error)
 }
 
-// ResolveTemplate merges t with all it extends and includes (entities.md 10.4)
+// ResolveTemplate merges t with all it extends and includes
 // and checks that the result can make a cluster by itself: services, a provider
 // and a valid DNS suffix. Errors: NotFound for a missing parent or partial;
 // Invalid for a cycle, a chain that is too long, a breach of immutability and an
@@ -112,7 +112,7 @@ type merger struct {
 	met    map[string]bool   // partials merged already
 }
 
-// partial takes neither constraints nor administration from a part (lifecycle.md 6).
+// partial takes neither constraints nor administration from a part.
 func (m *merger) partial(p PartialTemplate) error {
 	if err := m.common("partial template “"+p.Name+"”", p.Defaults, p.Compatibility, p.Links); err != nil {
 		return err

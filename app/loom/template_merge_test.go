@@ -143,7 +143,7 @@ func TestMaskSecrets(t *testing.T) {
 	}
 }
 
-// Constraints and administration come from templates only (lifecycle.md 6).
+// Constraints and administration come from templates only.
 func TestPartsGiveNoLimits(t *testing.T) {
 	t.Parallel()
 	part := PartialTemplate{Base: Base{Name: "part"}, Constraints: Constraints{Size: SizeConstraint{Min: 2, Max: 3}, Services: map[string]ServiceConstraint{"a": {}}},
