@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"loom/app/account"
 	"loom/app/loom"
@@ -24,7 +25,7 @@ func runUser(ctx context.Context, e *environment, args []string) error {
 		return wiring.UsageError("loom user [list], loom user create USER --tenant NAME [--role admin], loom user password USER --tenant NAME, or loom user unlock USER --tenant NAME")
 	case !list && tenant == "":
 		return wiring.UsageError("loom user %s %s --tenant NAME: the tenant is missing", args[0], args[1])
-	case hasRole && role != string(loom.RoleUser) && role != string(loom.RoleAdmin):
+	case hasRole && !slices.Contains(loom.StoredRoles, loom.Role(role)):
 		return wiring.UsageError("--role takes user or admin, not “%s”", role)
 	}
 	s, err := e.System(ctx)

@@ -12,6 +12,9 @@ const (
 	RoleSuperadmin Role = "superadmin"
 )
 
+// StoredRoles lists the roles that are stored, and chosen in forms.
+var StoredRoles = []Role{RoleUser, RoleAdmin}
+
 // Scope limits what a token may do (rest-api.md 6.6).
 type Scope string
 
@@ -84,10 +87,6 @@ func (a Actor) IsAdmin() bool { return a.Role == RoleAdmin || a.Role == RoleSupe
 
 // IsSuperadmin reports whether the actor administers the installation.
 func (a Actor) IsSuperadmin() bool { return a.Role == RoleSuperadmin }
-
-// ActsAbroad reports whether the actor is a superadmin who acts in a tenant that
-// is not his own.
-func (a Actor) ActsAbroad() bool { return a.ByRole == RoleSuperadmin && a.By.Tenant != a.Tenant }
 
 // Has reports whether the actor's token, if any, includes the scope.
 func (a Actor) Has(scope Scope) bool {

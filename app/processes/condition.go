@@ -25,7 +25,7 @@ func (f *Processes) Condition(ctx context.Context) (Condition, error) {
 
 // LiveNodes counts the nodes of all tenants that are not deleted; superadmins only.
 func (f *Processes) LiveNodes(ctx context.Context, actor loom.Actor) (int, error) {
-	if err := actor.RequireSuperadminTo(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Install.Reading(), loom.Installation); err != nil {
 		return 0, err
 	}
 	asking, cancel := context.WithTimeout(ctx, figureTimeout)

@@ -12,7 +12,7 @@ import (
 // Sweeps tells of the looks for forgotten machines at the providers of all tenants;
 // superadmins only.
 func (f *Processes) Sweeps(ctx context.Context, actor loom.Actor) ([]loom.Sweep, error) {
-	if err := actor.RequireSuperadminTo(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Install.Reading(), loom.Installation); err != nil {
 		return nil, err
 	}
 	return store.SweepsAllTenants(ctx, f.db, sweptFor)
@@ -21,7 +21,7 @@ func (f *Processes) Sweeps(ctx context.Context, actor loom.Actor) ([]loom.Sweep,
 // Sweep tells of the looks at a provider of the actor's tenant, and which machines
 // there nobody uses; administrators only. NotFound for the provider.
 func (f *Processes) Sweep(ctx context.Context, actor loom.Actor, provider string) (loom.Sweep, []loom.Orphan, error) {
-	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Publish.Reading(), actor.InTenant()); err != nil {
 		return loom.Sweep{}, nil, err
 	}
 	if _, err := store.Provider(ctx, f.db, actor.Tenant, provider); err != nil {
@@ -39,7 +39,7 @@ func (f *Processes) Sweep(ctx context.Context, actor loom.Actor, provider string
 // actor's tenant and does not wait: Sweep tells how far that is. Errors: Forbidden,
 // NotFound for the provider, Conflict while a look is under way.
 func (f *Processes) BeginSweep(ctx context.Context, actor loom.Actor, provider string) error {
-	if err := actor.RequireAdmin(loom.ScopeCatalogWrite); err != nil {
+	if err := actor.May(loom.Publish, actor.InTenant()); err != nil {
 		return err
 	}
 	return store.Exec(ctx, f.db, func(tx *sqlx.Tx) error {
@@ -60,7 +60,7 @@ func (f *Processes) BeginSweep(ctx context.Context, actor loom.Actor, provider s
 // BeginSweeps asks for a look at every provider of every tenant that may have machines,
 // and says at how many; superadmins only. Conflict where all of that is under way.
 func (f *Processes) BeginSweeps(ctx context.Context, actor loom.Actor) (int, error) {
-	if err := actor.RequireSuperadmin(); err != nil {
+	if err := actor.May(loom.Install, loom.Installation); err != nil {
 		return 0, err
 	}
 	return store.InTx(ctx, f.db, func(tx *sqlx.Tx) (int, error) {

@@ -39,13 +39,10 @@ const leastNodeUse = 12 * time.Hour
 // is false when it never had one. Others than administrators get the use of their own
 // clusters only. Errors: Forbidden without the right to read.
 func (f *Processes) NodeUse(ctx context.Context, actor loom.Actor, in NodeUseInput) (u NodeUse, ok bool, err error) {
-	if err := actor.Require(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Read, actor.InTenant()); err != nil {
 		return u, false, err
 	}
-	filter := store.UsageFilter{Tenant: actor.Tenant, Cluster: in.Cluster, Node: in.Node}
-	if !actor.IsAdmin() {
-		filter.User = actor.User
-	}
+	filter := store.UsageFilter{Tenant: actor.Tenant, User: store.SeenBy(actor), Cluster: in.Cluster, Node: in.Node}
 	first, ok, now, err := store.FirstUseAllTenants(ctx, f.db, filter)
 	if err != nil || !ok {
 		return u, false, err

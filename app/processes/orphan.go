@@ -49,7 +49,7 @@ func (f *Processes) RequestSweeps(ctx context.Context) error {
 
 // Orphans lists the machines that no live node claims; superadmins only.
 func (f *Processes) Orphans(ctx context.Context, actor loom.Actor) ([]loom.Orphan, error) {
-	if err := actor.RequireSuperadminTo(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Install.Reading(), loom.Installation); err != nil {
 		return nil, err
 	}
 	return store.OrphansAllTenants(ctx, f.db)
@@ -60,7 +60,7 @@ func (f *Processes) Orphans(ctx context.Context, actor loom.Actor) ([]loom.Orpha
 // live node has the machine after all, Unavailable when the provider refuses or
 // nobody answers in time.
 func (f *Processes) RemoveOrphan(ctx context.Context, actor loom.Actor, id int64) error {
-	if err := actor.RequireSuperadmin(); err != nil {
+	if err := actor.May(loom.Install, loom.Installation); err != nil {
 		return err
 	}
 	o, err := store.OrphanAllTenants(ctx, f.db, id)

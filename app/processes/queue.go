@@ -39,7 +39,7 @@ func (q *Queue) MayPause() bool { return q.Tenant != "" || slices.Contains(River
 // ListQueues lists the queues of the installation, and those of tenants on which
 // something is or which are paused; superadmins only.
 func (f *Processes) ListQueues(ctx context.Context, actor loom.Actor) ([]Queue, error) {
-	if err := actor.RequireSuperadminTo(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Install.Reading(), loom.Installation); err != nil {
 		return nil, err
 	}
 	return queues(ctx, f.db)
@@ -141,7 +141,7 @@ func (f *Processes) ResumeQueue(ctx context.Context, actor loom.Actor, name stri
 }
 
 func (f *Processes) holdQueue(ctx context.Context, actor loom.Actor, name string, pause bool) error {
-	if err := actor.RequireSuperadmin(); err != nil {
+	if err := actor.May(loom.Install, loom.Installation); err != nil {
 		return err
 	}
 	return store.Exec(ctx, f.db, func(tx *sqlx.Tx) error {

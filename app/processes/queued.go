@@ -24,7 +24,7 @@ type Queued struct {
 // time: what waits for its machine is not among them. Errors: Forbidden; Invalid for a
 // cursor of another list.
 func (f *Processes) Queued(ctx context.Context, actor loom.Actor, running bool, p loom.Page) (Queued, error) {
-	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Administer.Reading(), actor.InTenant()); err != nil {
 		return Queued{}, err
 	}
 	var found Queued

@@ -20,7 +20,7 @@ type Status struct {
 
 // Status asks the database how it is; superadmins only.
 func (f *Processes) Status(ctx context.Context, actor loom.Actor) (Status, error) {
-	if err := actor.RequireSuperadminTo(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Install.Reading(), loom.Installation); err != nil {
 		return Status{}, err
 	}
 	asking, cancel := context.WithTimeout(ctx, figureTimeout)

@@ -19,10 +19,10 @@ type QueueCount = store.QueueCount
 // Queues counts the tasks of the actor's tenant, for its administrators, or of all
 // tenants for superadmins. The figures are those of this moment.
 func (f *Processes) Queues(ctx context.Context, actor loom.Actor) ([]QueueCount, error) {
-	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Administer.Reading(), actor.InTenant()); err != nil {
 		return nil, err
 	}
-	if actor.IsSuperadmin() {
+	if actor.May(loom.Install.Reading(), loom.Installation) == nil {
 		return store.QueueCountsAllTenants(ctx, f.db)
 	}
 	return store.QueueCounts(ctx, f.db, actor.Tenant)
@@ -103,7 +103,7 @@ func (in *UsageInput) check() error {
 // others themselves; Forbidden for more than that. Invalid for words and times that
 // make no sense.
 func (f *Processes) Usage(ctx context.Context, actor loom.Actor, in UsageInput) (Usage, error) {
-	if err := actor.Require(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Read, actor.InTenant()); err != nil {
 		return Usage{}, err
 	}
 	filter, err := f.usageFilter(ctx, actor, in)
@@ -161,7 +161,7 @@ func (f *Processes) Usage(ctx context.Context, actor loom.Actor, in UsageInput) 
 // usageFilter narrows to what the actor may see.
 func (f *Processes) usageFilter(ctx context.Context, actor loom.Actor, in UsageInput) (store.UsageFilter, error) {
 	filter := store.UsageFilter{Tenant: actor.Tenant, User: in.User, Cluster: in.Cluster, Template: in.Template}
-	if actor.IsSuperadmin() {
+	if actor.May(loom.Install.Reading(), loom.Installation) == nil {
 		filter.Tenant = loom.TenantID(in.Tenant)
 		if in.Tenant == "" {
 			return filter, nil
@@ -178,11 +178,11 @@ func (f *Processes) usageFilter(ctx context.Context, actor loom.Actor, in UsageI
 	if in.Tenant != "" && in.Tenant != string(actor.Tenant) && in.Tenant != actor.TenantName {
 		return filter, loom.NewError(loom.Forbidden, "Only a superadmin sees the usage of other tenants; leave “tenant” out for your own.")
 	}
-	if !actor.IsAdmin() {
-		if in.User != "" && in.User != actor.User {
+	if viewer := store.SeenBy(actor); viewer != "" {
+		if in.User != "" && in.User != viewer {
 			return filter, loom.NewError(loom.Forbidden, "Only an administrator sees the usage of others; leave “user” out for your own.")
 		}
-		filter.User = actor.User
+		filter.User = viewer
 	}
 	return filter, nil
 }

@@ -22,16 +22,15 @@ type NodeList struct {
 const nodeColumns = `n.id, n.cluster_id, n.number, n.incarnation, n.state, n.leaving, n.hostname, n.hardwaretype, n.imagetype, n.flavor, n.image, n.sshuser,
        n.services, n.automators, n.ipaddresses, n.results, n.service_states`
 
-const nodesOfOwner = `
+var nodesSeen = `
 SELECT ` + nodeColumns + `
 FROM nodes n JOIN clusters c ON c.id = n.cluster_id
-WHERE n.tenant_id = $1 AND ($2 = '' OR c.owner_id = $2) AND ($3 OR (n.cluster_id, n.number) %[1]s ($4, $5))
+WHERE n.tenant_id = $1 AND ` + seenBy("$2") + ` AND ($3 OR (n.cluster_id, n.number) %[1]s ($4, $5))
 ORDER BY n.cluster_id %[2]s, n.number %[2]s`
 
-// NodesByTenant reads a page of the nodes of a tenant's clusters, of those of one
-// owner only when owner is not empty, by cluster and number, without their
-// history. Invalid for an unknown sort and for a cursor of another list.
-func NodesByTenant(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, owner loom.UserID, p loom.Page) (NodeList, error) {
+// NodesByTenant reads a page of the nodes of those clusters of a tenant that a viewer
+// sees, by cluster and number, without their history; see SeenBy. Invalid for an unknown sort and for a cursor of another list.
+func NodesByTenant(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, viewer loom.UserID, p loom.Page) (NodeList, error) {
 	cursor, err := p.Check(2, "clusterId", "-clusterId")
 	if err != nil {
 		return NodeList{}, err
@@ -51,7 +50,7 @@ func NodesByTenant(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID,
 			return NodeList{}, loom.InvalidFields([]loom.FieldError{{Field: "after", Message: "This cursor belongs to another list; start from the first page."}})
 		}
 	}
-	query, args := fmt.Sprintf(nodesOfOwner, comparison, direction), []any{tenant, owner, cursor == nil, cluster, number}
+	query, args := fmt.Sprintf(nodesSeen, comparison, direction), []any{tenant, viewer, cursor == nil, cluster, number}
 	if p.Limit > 0 {
 		query += " LIMIT $6"
 		args = append(args, p.Limit+1)

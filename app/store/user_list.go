@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
@@ -71,11 +72,9 @@ func UserPage(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, f Us
 // storedRoles turns roles as they are shown in a tenant into those that are stored.
 func storedRoles(tenant loom.TenantID, shown []loom.Role) []string {
 	stored := []string{}
-	for _, role := range []loom.Role{loom.RoleUser, loom.RoleAdmin} {
-		for _, wanted := range shown {
-			if RoleIn(tenant, string(role)) == wanted {
-				stored = append(stored, string(role))
-			}
+	for _, role := range loom.StoredRoles {
+		if slices.Contains(shown, loom.RoleIn(tenant, role)) {
+			stored = append(stored, string(role))
 		}
 	}
 	return stored

@@ -337,7 +337,7 @@ func (s *Server) hookForm(w http.ResponseWriter, r *http.Request, actor loom.Act
 		page.Field(ui.FieldModel{Name: fieldLegacy, Label: "Send the body of the predecessor", Kind: ui.FieldCheckbox, Checked: in.LegacyBody, Help: "Cluster, job and nodes, for receivers that were written for it."}, errs),
 		page.Field(ui.FieldModel{Name: fieldEnabled, Label: "On", Kind: ui.FieldCheckbox, Checked: in.Enabled}, errs),
 	}
-	if actor.IsSuperadmin() {
+	if actor.May(loom.Install, loom.Installation) == nil {
 		m.Parts = append(m.Parts, page.Field(ui.FieldModel{Name: fieldGlobal, Label: "For all tenants", Kind: ui.FieldCheckbox, Checked: in.Global}, errs))
 	}
 	return s.Sheet(w, r, actor, status, frame, officeview.SheetModel{Parts: []templ.Component{officeview.Form(m)}})

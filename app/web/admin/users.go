@@ -3,6 +3,7 @@ package admin
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -319,17 +320,15 @@ func (s *Server) adminUsers(w http.ResponseWriter, r *http.Request, actor loom.A
 	return s.usersPage(w, r, actor, http.StatusOK, nil, account.UserInput{Role: loom.RoleUser}, ui.FormErrors{})
 }
 
+// filteredRoles are the roles that a choice in the filter of the list is about.
+var filteredRoles = map[loom.Role][]loom.Role{loom.RoleUser: {loom.RoleUser}, loom.RoleAdmin: {loom.RoleAdmin, loom.RoleSuperadmin}}
+
 // usersPage lists users, beneath the form for a new one with what was given.
 func (s *Server) usersPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, made templ.Component, in account.UserInput, errs ui.FormErrors) error {
 	q := r.URL.Query()
 	list := account.UserListInput{Page: s.PageOf(r), Q: q.Get("q")}
 	role, state := q.Get("role"), q.Get("state")
-	if role == string(loom.RoleUser) || role == string(loom.RoleAdmin) {
-		list.Roles = []loom.Role{loom.Role(role)}
-		if role == string(loom.RoleAdmin) {
-			list.Roles = append(list.Roles, loom.RoleSuperadmin)
-		}
-	}
+	list.Roles = filteredRoles[loom.Role(role)]
 	if state == "active" || state == "disabled" {
 		disabled := state == "disabled"
 		list.Disabled = &disabled
@@ -388,11 +387,11 @@ func (s *Server) userGrid(r *http.Request, users account.UserList, filtered bool
 }
 
 func roleOptions(role loom.Role) []ui.Option {
-	chosen := string(loom.RoleUser)
-	if role != loom.RoleUser {
-		chosen = string(loom.RoleAdmin)
+	chosen := loom.RoleAdmin
+	if slices.Contains(loom.StoredRoles, role) && !role.May(loom.Administer) {
+		chosen = loom.RoleUser
 	}
-	return page.Options(chosen, string(loom.RoleUser), "user: own clusters", string(loom.RoleAdmin), "admin: the whole tenant")
+	return page.Options(string(chosen), string(loom.RoleUser), "user: own clusters", string(loom.RoleAdmin), "admin: the whole tenant")
 }
 
 func newUserForm(in account.UserInput, errs ui.FormErrors) templ.Component {
