@@ -15,12 +15,12 @@ func (u *Clusters) abandon(ctx context.Context, actor loom.Actor, id loom.Cluste
 	if err := u.see(ctx, actor, id); err != nil {
 		return err
 	}
-	if err := actor.RequireAdmin(loom.ScopeClusterWrite); err != nil {
+	if err := actor.May(loom.Override, actor.InTenant()); err != nil {
 		return err
 	}
 	return store.Exec(ctx, u.db, func(tx *sqlx.Tx) error {
 		cluster, err := store.LockCluster(ctx, tx, actor.Tenant, id)
-		if err := visible(actor, id, cluster.Owner, err); err != nil || cluster.Status == loom.ClusterTerminated {
+		if err := allowed(actor, loom.Override, id, cluster.Owner, err); err != nil || cluster.Status == loom.ClusterTerminated {
 			return err
 		}
 		if err := u.mayBegin(ctx, tx, cluster, loom.VerbDelete); err != nil {

@@ -10,7 +10,7 @@ import (
 // terminates the cluster: a superadmin does it as the tenant's administrator, and is
 // named in its audit. Errors: Forbidden, NotFound, Conflict where nothing was left.
 func (u *Clusters) AbandonIn(ctx context.Context, actor loom.Actor, tenant loom.Tenant, id loom.ClusterID) error {
-	if err := actor.RequireSuperadmin(); err != nil {
+	if err := actor.May(loom.Install, loom.Installation); err != nil {
 		return err
 	}
 	if tenant.ID == actor.Tenant {

@@ -47,7 +47,7 @@ func alters(kind loom.PreviewKind) bool {
 // upgrade, resize and repair. Errors: those of Preview, and Invalid with the missing
 // provider fields.
 func (u *Clusters) Begin(ctx context.Context, actor loom.Actor, in PreviewInput) (loom.OperationRef, error) {
-	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
+	if err := actor.May(loom.Operate, actor.Mine()); err != nil {
 		return loom.OperationRef{}, err
 	}
 	if in.Kind != loom.PreviewAddServices && !alters(in.Kind) {

@@ -35,7 +35,7 @@ func (s *stale) Error() string { return "stale preview: " + strings.Join(s.diffe
 // preview, as far as one can be made.
 func (u *Clusters) Apply(ctx context.Context, actor loom.Actor, in ApplyInput) (loom.OperationRef, error) {
 	var none loom.OperationRef
-	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
+	if err := actor.May(loom.Operate, actor.Mine()); err != nil {
 		return none, err
 	}
 	if in.Hash == "" {

@@ -113,7 +113,7 @@ func (d *liveDraft) checkMacros(owner loom.UserID, field string, config map[stri
 // the old one back. Errors: Invalid, also with missing provider fields; NotFound,
 // also for a revision; Conflict.
 func (u *Clusters) Configure(ctx context.Context, actor loom.Actor, id loom.ClusterID, in ConfigureInput, fields map[string]any) (loom.OperationRef, error) {
-	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
+	if err := actor.May(loom.Operate, actor.Mine()); err != nil {
 		return loom.OperationRef{}, err
 	}
 	ref, _, err := u.atOnce(ctx, actor, PreviewInput{Kind: loom.PreviewConfigure, Cluster: id, Configure: &in, ProviderFields: fields}, nil)

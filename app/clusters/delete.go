@@ -28,7 +28,7 @@ type DeleteInput struct {
 // Invalid with missing provider fields; Forbidden where somebody else than an
 // administrator abandons machines.
 func (u *Clusters) Delete(ctx context.Context, actor loom.Actor, id loom.ClusterID, in DeleteInput) (loom.OperationRef, error) {
-	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
+	if err := actor.May(loom.Own, actor.Mine()); err != nil {
 		return loom.OperationRef{}, err
 	}
 	if in.Abandon {
@@ -54,7 +54,7 @@ func (u *Clusters) Delete(ctx context.Context, actor loom.Actor, id loom.Cluster
 // read, which its revision guards until the lock; otherwise it does nothing.
 func (u *Clusters) deleteIf(ctx context.Context, actor loom.Actor, id loom.ClusterID, in DeleteInput, still func(c loom.Cluster) bool) (loom.OperationRef, error) {
 	ref, cluster, err := u.atOnce(ctx, actor, PreviewInput{Kind: loom.PreviewDelete, Cluster: id, ProviderFields: in.ProviderFields}, still)
-	if err != nil && cluster.Status == loom.ClusterTerminated && actor.MaySee(cluster.Owner) {
+	if err != nil && cluster.Status == loom.ClusterTerminated && actor.May(loom.Own, loom.OwnedBy(cluster.Owner)) == nil {
 		return loom.OperationRef{}, nil
 	}
 	return ref, err
@@ -68,7 +68,7 @@ func (u *Clusters) abortFirst(ctx context.Context, actor loom.Actor, id loom.Clu
 	return store.InTx(ctx, u.db, func(tx *sqlx.Tx) (loom.OperationRef, error) {
 		var none loom.OperationRef
 		cluster, err := store.LockCluster(ctx, tx, actor.Tenant, id)
-		if err := visible(actor, id, cluster.Owner, err); err != nil {
+		if err := allowed(actor, loom.Own, id, cluster.Owner, err); err != nil {
 			return none, err
 		}
 		if cluster.Status != loom.ClusterPending || cluster.LatestOperation == 0 || still != nil && !still(cluster) {

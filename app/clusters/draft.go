@@ -14,7 +14,7 @@ import (
 // Try works out what Preview would show and keeps nothing of it: the answer has no
 // id and cannot be applied. Forms ask it while they are filled in. Errors: as Preview.
 func (u *Clusters) Try(ctx context.Context, actor loom.Actor, in PreviewInput) (PreviewView, error) {
-	if err := actor.Require(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Operate.Reading(), actor.Mine()); err != nil {
 		return PreviewView{}, err
 	}
 	p, body, plan, err := u.draft(ctx, actor, in)
@@ -99,7 +99,7 @@ func (b *previewBody) asked(p loom.Preview) PreviewInput {
 // there may be gaps. The present number always counts. Errors: NotFound, Conflict.
 func (u *Clusters) Sizes(ctx context.Context, actor loom.Actor, id loom.ClusterID) (loom.SizeRange, error) {
 	var none loom.SizeRange
-	if err := actor.Require(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Operate.Reading(), actor.Mine()); err != nil {
 		return none, err
 	}
 	cluster, nodes, err := u.atOneMoment(ctx, actor, PreviewInput{Kind: loom.PreviewExpand, Cluster: id})

@@ -172,7 +172,7 @@ func (u *Clusters) draftLive(ctx context.Context, actor loom.Actor, in PreviewIn
 func (u *Clusters) atOneMoment(ctx context.Context, actor loom.Actor, in PreviewInput) (loom.Cluster, []loom.Node, error) {
 	for range maxTries {
 		cluster, err := store.ClusterByID(ctx, u.db, actor.Tenant, in.Cluster)
-		if err := visible(actor, in.Cluster, cluster.Owner, err); err != nil {
+		if err := allowed(actor, verbOf(in.Kind).Reading(), in.Cluster, cluster.Owner, err); err != nil {
 			return cluster, nil, err
 		}
 		if _, there := cluster.Services[in.Service]; in.Service != "" && !there {

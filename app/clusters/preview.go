@@ -171,7 +171,7 @@ func digest(body []byte, plan loom.Plan, revision int) (string, error) {
 // Errors: Invalid, NotFound, Conflict (the cluster is in the wrong state),
 // Exhausted, Unsolvable, Unavailable.
 func (u *Clusters) Preview(ctx context.Context, actor loom.Actor, in PreviewInput) (PreviewView, error) {
-	if err := actor.Require(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Operate.Reading(), actor.Mine()); err != nil {
 		return PreviewView{}, err
 	}
 	p, body, plan, err := u.draft(ctx, actor, in)
@@ -223,7 +223,7 @@ func noKind() string {
 
 // loadPreview gives a preview with its body, as stored and decoded.
 func (u *Clusters) loadPreview(ctx context.Context, actor loom.Actor, id loom.PreviewID) (loom.Preview, []byte, *previewBody, error) {
-	if err := actor.Require(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Operate.Reading(), actor.Mine()); err != nil {
 		return loom.Preview{}, nil, nil, err
 	}
 	p, data, err := u.seePreview(ctx, actor, id)
@@ -274,7 +274,7 @@ func noPreview(err error) error {
 // Discard drops a preview of the actor. NotFound as PreviewByID, and for one that
 // was applied.
 func (u *Clusters) Discard(ctx context.Context, actor loom.Actor, id loom.PreviewID) error {
-	if err := actor.Require(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Operate.Reading(), actor.Mine()); err != nil {
 		return err
 	}
 	if _, _, err := u.seePreview(ctx, actor, id); err != nil {

@@ -33,7 +33,7 @@ type syncDraft struct {
 // the template was deleted or the cluster has no nodes; Conflict; Unsolvable.
 func (u *Clusters) draftSync(ctx context.Context, actor loom.Actor, id loom.ClusterID) (*syncDraft, loom.Cluster, error) {
 	cluster, err := store.ClusterByID(ctx, u.db, actor.Tenant, id)
-	if err := visible(actor, id, cluster.Owner, err); err != nil {
+	if err := allowed(actor, loom.Operate.Reading(), id, cluster.Owner, err); err != nil {
 		return nil, cluster, err
 	}
 	if err := u.mayBegin(ctx, u.db, cluster, loom.VerbSync); err != nil {
@@ -93,7 +93,7 @@ func stillFits(c loom.Cluster, t loom.Template, nodes []loom.Node) error {
 // all that it extends and includes, at once and without an operation. Nothing
 // else of the cluster changes. Errors as a preview of the kind sync.
 func (u *Clusters) Sync(ctx context.Context, actor loom.Actor, id loom.ClusterID) error {
-	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
+	if err := actor.May(loom.Operate, actor.Mine()); err != nil {
 		return err
 	}
 	for try := 0; ; try++ {
@@ -119,7 +119,7 @@ func (u *Clusters) Sync(ctx context.Context, actor loom.Actor, id loom.ClusterID
 // or *stale where cluster or template are not as they were seen.
 func (u *Clusters) sync(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, seen loom.Cluster, d *syncDraft, verb string) error {
 	cluster, err := store.LockCluster(ctx, tx, actor.Tenant, seen.ID)
-	if err := visible(actor, seen.ID, cluster.Owner, err); err != nil {
+	if err := allowed(actor, loom.Operate, seen.ID, cluster.Owner, err); err != nil {
 		return err
 	}
 	if err := u.mayBegin(ctx, tx, cluster, loom.VerbSync); err != nil {
