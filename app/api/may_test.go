@@ -98,7 +98,7 @@ func outcome(who caller, rt *route, verb string, scope, has loom.Scope) int {
 		return http.StatusNotFound
 	case !entitled:
 		return http.StatusForbidden
-	case rt.method == patch && ofUser.MatchString(rt.path) && who.role == "user" && who.place == "foreign":
+	case rt.method == patch && ofUser.MatchString(rt.path) && who.role == "user" && who.place != "own":
 		return http.StatusForbidden // of others: administer
 	case strings.HasSuffix(rt.path, "/rotate") && (who.place != "own" || has != ""):
 		return http.StatusForbidden // the secret stands for its owner, and a token rotates itself
