@@ -3,7 +3,11 @@ package main
 import (
 	"encoding/json"
 	"io"
+	"io/fs"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -168,6 +172,50 @@ func TestImportDirections(t *testing.T) {
 			if name == "app/loom" && strings.Contains(strings.SplitN(imported, "/", 2)[0], ".") {
 				t.Errorf("app/loom imports %s; it may use the standard library only", imported)
 			}
+		}
+	}
+}
+
+// decides matches what only app/loom/may.go does: to compare a role with another, and what
+// was there before it. Whether there is a role at all may be asked.
+var decides = regexp.MustCompile(`\b(?:By)?Role(?:User|Admin|Superadmin)?\b\)? *[!=]= *[^ ]|[!=]= *(?:string\()?(?:\w+\.)*(?:By)?Role(?:User|Admin|Superadmin)?\b` +
+	`|\bcase (?:string\()?loom\.Role(?:User|Admin|Superadmin)\b|\bswitch [\w.]*[rR]ole\b` +
+	`|\b(?:IsAdmin|IsSuperadmin|MaySee|RequireAdmin|RequireSuperadmin|RequireSuperadminTo)\(|\bactor\.(?:Require|Has)\(`)
+
+var isThere = regexp.MustCompile(` [!=]= (?:""|nil)`)
+
+// TestOnePlaceDecides finds comparisons of roles outside app/loom/may.go, in code, pages
+// and views: use cases and pages ask Actor.May.
+func TestOnePlaceDecides(t *testing.T) {
+	t.Parallel()
+	files := 0
+	for _, root := range []string{".", "../views", "../jobs"} {
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, "_templ.go") || path == "loom/may.go" || path == "loom/provider.go" {
+				return err
+			}
+			if ext := filepath.Ext(path); ext != ".go" && ext != ".templ" {
+				return nil
+			}
+			files++
+			text, err := os.ReadFile(path)
+			for i, line := range strings.Split(string(text), "\n") {
+				if code, _, _ := strings.Cut(line, "// "); decides.MatchString(isThere.ReplaceAllString(code, "")) {
+					t.Errorf("%s:%d: %s: who may what is decided in app/loom/may.go", path, i+1, strings.TrimSpace(line))
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if files < 300 {
+		t.Errorf("only %d files", files)
+	}
+	for _, line := range []string{"if actor.Role == loom.RoleAdmin {", "user.Role != other.Role", "case loom.RoleUser:", "switch actor.Role {", "if loom.RoleAdmin == role {", "u.IsAdmin()", "actor.Has(loom.ScopeRead)"} {
+		if !decides.MatchString(line) {
+			t.Errorf("%q is not found", line)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 var dialers = map[string]string{
 	"provisioner/provider/cloud/client.go":   "the clients of all clouds, with the reach of the task",
 	"provisioner/remote/jump.go":             "SSH, with the reach of the target",
-	"app/hook/send.go":                       "hooks, with the reach of hooks",
+	"app/hook/delivery.go":                   "hooks, with the reach of hooks",
 	"provisioner/provider/google/key.go":     "tokens, by the client of the cloud",
 	"provisioner/provider/local/provider.go": "the machine that this host has just booted",
 	"provisioner/simcloud/http.go":           "the machines of load tests, which the operator starts",

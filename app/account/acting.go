@@ -17,7 +17,7 @@ const ActingLife = 30 * time.Minute
 // acting turns the actor of a session into whom it acts as, if it does. A tenant
 // whose administrator is gone or disabled meanwhile is acted in no longer.
 func (a *Accounts) acting(ctx context.Context, actor loom.Actor, session loom.Session, who store.SignedIn) (loom.Actor, loom.Session, error) {
-	if who.Acting == "" || !actor.IsSuperadmin() {
+	if who.Acting == "" || actor.May(loom.Install, loom.Installation) != nil {
 		return actor, session, nil
 	}
 	as, err := a.actAs(ctx, actor, TokenInput{AsTenant: who.Acting, AsUser: string(loom.AdminUser)})
@@ -44,7 +44,7 @@ func himself(actor loom.Actor) loom.Actor {
 // it, and every change names who really made it. Errors: Forbidden, NotFound for an
 // unknown tenant or one without an administrator, Invalid for one's own.
 func (a *Accounts) ActAsTenant(ctx context.Context, actor loom.Actor, cookie loom.Secret, tenant string) (time.Time, error) {
-	if err := actor.RequireSuperadmin(); err != nil {
+	if err := actor.May(loom.Install, loom.Installation); err != nil {
 		return time.Time{}, err
 	}
 	if tenant == actor.TenantName {

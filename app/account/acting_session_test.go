@@ -45,7 +45,7 @@ func TestActAsTenant(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if actor := now(); !actor.IsSuperadmin() {
+	if actor := now(); !actor.Role.May(loom.Install) {
 		t.Fatalf("he is %+v", actor)
 	}
 	if _, err := b.ActAsTenant(b.ctx, now(), cookie, "lab"); err != nil {
@@ -68,7 +68,7 @@ func TestActAsTenant(t *testing.T) {
 
 	// Half an hour later.
 	b.exec(t, `UPDATE sessions SET acting_until = now() WHERE acting_tenant IS NOT NULL`)
-	if actor := now(); !actor.IsSuperadmin() {
+	if actor := now(); !actor.Role.May(loom.Install) {
 		t.Errorf("afterwards he is %+v", actor)
 	}
 	again := func() loom.Actor {
@@ -81,7 +81,7 @@ func TestActAsTenant(t *testing.T) {
 	// The administrator is disabled meanwhile.
 	again()
 	b.exec(t, `UPDATE users SET disabled = true WHERE tenant_id = $1 AND id = 'admin'`, actor.Tenant)
-	if actor := now(); !actor.IsSuperadmin() {
+	if actor := now(); !actor.Role.May(loom.Install) {
 		t.Errorf("as somebody disabled he is %+v", actor)
 	}
 	b.exec(t, `UPDATE users SET disabled = false WHERE tenant_id = $1`, actor.Tenant)
@@ -89,7 +89,7 @@ func TestActAsTenant(t *testing.T) {
 	if err := b.EndActing(b.ctx, now(), cookie); err != nil {
 		t.Fatal(err)
 	}
-	if actor := now(); !actor.IsSuperadmin() {
+	if actor := now(); !actor.Role.May(loom.Install) {
 		t.Errorf("in the end he is %+v", actor)
 	}
 	if err := b.EndActing(b.ctx, now(), cookie); err != nil {

@@ -42,7 +42,7 @@ var activityWords = map[string][]string{
 // without the role, NotFound for an unknown tenant, Invalid for words that there are
 // not and for a cursor of another list.
 func (a *Accounts) Activity(ctx context.Context, actor loom.Actor, in ActivityInput) (ActivityList, error) {
-	if err := actor.Require(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Read, actor.InTenant()); err != nil {
 		return ActivityList{}, err
 	}
 	if in.All {
@@ -63,13 +63,12 @@ func (a *Accounts) Activity(ctx context.Context, actor loom.Actor, in ActivityIn
 		}
 		return store.Activity(ctx, a.db, tenant.ID, in.ActivityFilter, in.Page)
 	}
-	in.Viewer = ""
-	if !actor.IsAdmin() {
+	if in.Viewer = store.SeenBy(actor); in.Viewer != "" {
 		self, err := store.User(ctx, a.kept, actor.Tenant, actor.User)
 		if err != nil {
 			return ActivityList{}, err
 		}
-		in.Viewer, in.ViewerSince = actor.User, self.Created
+		in.ViewerSince = self.Created
 	}
 	return store.Activity(ctx, a.kept, actor.Tenant, in.ActivityFilter, in.Page)
 }

@@ -130,7 +130,7 @@ func (a *Accounts) actAs(ctx context.Context, actor loom.Actor, in TokenInput) (
 	acting := actor
 	abroad := in.AsTenant != "" && in.AsTenant != actor.TenantName
 	// The same whether there is such a tenant or not: that is for superadmins to know.
-	if abroad && !actor.IsSuperadmin() {
+	if abroad && !actor.Role.May(loom.Install) {
 		return loom.Actor{}, loom.NewError(loom.Forbidden, "This token belongs to the tenant “%s”; only a superadmin acts in another one.", actor.TenantName)
 	}
 	if clean(in.AsTenant) != in.AsTenant || clean(in.AsUser) != in.AsUser {
@@ -149,7 +149,7 @@ func (a *Accounts) actAs(ctx context.Context, actor loom.Actor, in TokenInput) (
 	if acting.Account() == actor.Account() {
 		return actor, nil
 	}
-	if !actor.IsAdmin() {
+	if !actor.Role.May(loom.Administer) {
 		return loom.Actor{}, loom.NewError(loom.Forbidden, "This token belongs to “%s”; only an administrator acts as another user.", actor.User)
 	}
 	user, err := store.User(ctx, a.db, acting.Tenant, acting.User)

@@ -30,7 +30,7 @@ type AuditList = store.AuditList
 // tenant's, a superadmin those of any tenant. Errors: Forbidden, NotFound for a
 // tenant that never was, Invalid for a cursor of another list.
 func (a *Accounts) Audit(ctx context.Context, actor loom.Actor, in AuditInput) (AuditList, error) {
-	if err := actor.Require(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Read, actor.InTenant()); err != nil {
 		return AuditList{}, err
 	}
 	tenant := actor.Tenant
@@ -50,7 +50,7 @@ func (a *Accounts) Audit(ctx context.Context, actor loom.Actor, in AuditInput) (
 		}
 		tenant = found.ID
 	}
-	if !actor.IsAdmin() {
+	if actor.May(loom.Administer.Reading(), actor.InTenant()) != nil {
 		own := []string{string(actor.User)}
 		if len(in.Actors) > 0 && !slices.Contains(in.Actors, own[0]) {
 			return AuditList{}, nil // what others did is none of a user's business

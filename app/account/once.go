@@ -34,7 +34,7 @@ const (
 // ownKey gives a key of an actor as it is stored: tokens with other scopes have keys of
 // their own, so that they do not take those of one that may do more.
 func ownKey(actor loom.Actor, key string) string {
-	if actor.Scopes == nil || actor.Has(loom.ScopeAdmin) {
+	if actor.Scopes == nil || actor.MayAtAll(loom.Self) == nil {
 		return key
 	}
 	return fmt.Sprintf("%s\n%s", slices.Sorted(slices.Values(actor.Scopes)), key)

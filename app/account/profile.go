@@ -17,7 +17,7 @@ const MaxProfile = 64 << 10
 // Profile gives the free-form JSON object that the actor keeps, numbers as they
 // were written. NotFound when there is none.
 func (a *Accounts) Profile(ctx context.Context, actor loom.Actor) (json.RawMessage, error) {
-	if err := actor.Require(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Profile.Reading(), actor.Mine()); err != nil {
 		return nil, err
 	}
 	profile, err := store.Profile(ctx, a.db, actor.Tenant, actor.User)
@@ -31,7 +31,7 @@ func (a *Accounts) Profile(ctx context.Context, actor loom.Actor) (json.RawMessa
 // numbers stay as they were written. Nil takes the profile away. Errors:
 // Forbidden, Invalid for one that is too large.
 func (a *Accounts) SetProfile(ctx context.Context, actor loom.Actor, fields map[string]any) error {
-	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
+	if err := actor.May(loom.Profile, actor.Mine()); err != nil {
 		return err
 	}
 	var profile []byte

@@ -225,7 +225,7 @@ func SessionID(cookie loom.Secret) string { return hex.EncodeToString(hashOf(coo
 // EndSession ends a session by its id: one's own, or anyone's of the tenant for an
 // administrator. NotFound.
 func (a *Accounts) EndSession(ctx context.Context, actor loom.Actor, id string) error {
-	if err := actor.Require(loom.ScopeAdmin); err != nil {
+	if err := actor.May(loom.Self, actor.Mine()); err != nil {
 		return err
 	}
 	missing := loom.NewError(loom.NotFound, "There is no such session; it may have ended.")
@@ -236,7 +236,10 @@ func (a *Accounts) EndSession(ctx context.Context, actor loom.Actor, id string) 
 	return store.Exec(ctx, a.db, func(tx *sqlx.Tx) error {
 		session, err := store.LiveSession(ctx, tx, actor.Tenant, hash)
 		owner := session.Account.User
-		if isNotFound(err) || err == nil && owner != actor.User && !actor.IsAdmin() {
+		if err == nil {
+			err = mayEnd(actor, owner)
+		}
+		if isNotFound(err) {
 			return missing
 		}
 		if err != nil {
@@ -254,7 +257,7 @@ func (a *Accounts) EndSession(ctx context.Context, actor loom.Actor, id string) 
 // EndOtherSessions ends all sessions of the actor but that of keep. A token ends sessions one
 // by one: whoever stole it does not keep its owner out. Forbidden.
 func (a *Accounts) EndOtherSessions(ctx context.Context, actor loom.Actor, keep loom.Secret) error {
-	if err := actor.Require(loom.ScopeAdmin); err != nil {
+	if err := actor.May(loom.Self, actor.Mine()); err != nil {
 		return err
 	}
 	if actor.Token != 0 {

@@ -11,7 +11,7 @@ import (
 
 // Settings gives the settings of the actor's tenant.
 func (a *Accounts) Settings(ctx context.Context, actor loom.Actor) (loom.Settings, error) {
-	if err := actor.Require(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Read, actor.InTenant()); err != nil {
 		return loom.Settings{}, err
 	}
 	return store.Settings(ctx, a.db, actor.Tenant)
@@ -30,7 +30,7 @@ type SettingsChange struct {
 // UpdateSettings changes settings of the actor's tenant. Tokens and clusters that
 // are there already stay as they are. Errors: Forbidden, Invalid.
 func (a *Accounts) UpdateSettings(ctx context.Context, actor loom.Actor, in SettingsChange) (loom.Settings, error) {
-	if err := actor.RequireAdmin(loom.ScopeAdmin); err != nil {
+	if err := actor.May(loom.Administer, actor.InTenant()); err != nil {
 		return loom.Settings{}, err
 	}
 	return store.InTx(ctx, a.db, func(tx *sqlx.Tx) (loom.Settings, error) {

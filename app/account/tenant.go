@@ -142,12 +142,12 @@ func (a *Accounts) Tenant(ctx context.Context, actor loom.Actor, name string) (l
 }
 
 func mayReadTenants(actor loom.Actor) error {
-	return actor.RequireSuperadminTo(loom.ScopeRead)
+	return actor.May(loom.Install.Reading(), loom.Installation)
 }
 
 // Quota says what the actor's tenant uses of its quotas.
 func (a *Accounts) Quota(ctx context.Context, actor loom.Actor) (loom.QuotaUse, error) {
-	if err := actor.Require(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Read, actor.InTenant()); err != nil {
 		return loom.QuotaUse{}, err
 	}
 	return store.QuotaUse(ctx, a.kept, actor.Tenant)
@@ -155,7 +155,7 @@ func (a *Accounts) Quota(ctx context.Context, actor loom.Actor) (loom.QuotaUse, 
 
 // NodesInUse says how many live nodes the actor's tenant has, and how many it may have.
 func (a *Accounts) NodesInUse(ctx context.Context, actor loom.Actor) (nodes, most int, err error) {
-	if err := actor.Require(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Read, actor.InTenant()); err != nil {
 		return 0, 0, err
 	}
 	return store.NodesInUse(ctx, a.kept, actor.Tenant)
@@ -191,7 +191,7 @@ func builtInAdmin() loom.User { return loom.User{ID: loom.AdminUser, Role: loom.
 
 // createTenant gives the administrator the password of a hash, none if it is empty.
 func (a *Accounts) createTenant(ctx context.Context, actor loom.Actor, in TenantInput, admin loom.User, hash string) (loom.Tenant, error) {
-	if err := actor.RequireSuperadmin(); err != nil {
+	if err := actor.May(loom.Install, loom.Installation); err != nil {
 		return loom.Tenant{}, err
 	}
 	if err := loom.InvalidFields(in.check()); err != nil {
@@ -231,7 +231,7 @@ func nameIsFree(ctx context.Context, q sqlx.ExtContext, name string) error {
 // Forbidden, NotFound, Invalid, Conflict for quotas below what is in use and for
 // more workers than are free and in.WorkersFrom can spare.
 func (a *Accounts) UpdateTenant(ctx context.Context, actor loom.Actor, name string, in TenantInput) (loom.Tenant, error) {
-	if err := actor.RequireSuperadmin(); err != nil {
+	if err := actor.May(loom.Install, loom.Installation); err != nil {
 		return loom.Tenant{}, err
 	}
 	if in.Name == "" {
@@ -301,7 +301,7 @@ func (a *Accounts) UpdateTenant(ctx context.Context, actor loom.Actor, name stri
 // the built-in tenant; Conflict while it has clusters that are not terminated or
 // workers.
 func (a *Accounts) DeleteTenant(ctx context.Context, actor loom.Actor, name string) error {
-	if err := actor.RequireSuperadmin(); err != nil {
+	if err := actor.May(loom.Install, loom.Installation); err != nil {
 		return err
 	}
 	if name == string(loom.SuperTenant) {

@@ -37,7 +37,7 @@ type NewToken struct {
 // with that one at the latest, and is revoked with it. Nobody makes one while acting as
 // another. Errors: Forbidden, Invalid.
 func (a *Accounts) CreateToken(ctx context.Context, actor loom.Actor, in NewToken) (loom.Token, loom.Secret, error) {
-	if err := actor.Require(loom.ScopeAdmin); err != nil {
+	if err := actor.May(loom.Self, actor.Mine()); err != nil {
 		return loom.Token{}, loom.Secret{}, err
 	}
 	if actor.ActsAsAnother() {
@@ -55,7 +55,7 @@ func (a *Accounts) CreateToken(ctx context.Context, actor loom.Actor, in NewToke
 // Invalid.
 func (a *Accounts) CreateTokenFor(ctx context.Context, actor loom.Actor, tenant string, user loom.UserID, in NewToken) (loom.Token, loom.Secret, error) {
 	if actor.Via != "system" && actor.Via != "cli" {
-		if err := actor.RequireSuperadmin(); err != nil {
+		if err := actor.May(loom.Install, loom.Installation); err != nil {
 			return loom.Token{}, loom.Secret{}, err
 		}
 	}
@@ -151,7 +151,7 @@ func checkToken(t *loom.Token, role loom.Role) []loom.FieldError {
 		switch {
 		case !slices.Contains(loom.Scopes, scope):
 			errs = append(errs, loom.FieldError{Field: at, Message: fmt.Sprintf("There is no scope “%s”; scopes are read, clusters:write, catalog:write and admin.", scope)})
-		case scope == loom.ScopeCatalogWrite && role == loom.RoleUser:
+		case scope == loom.ScopeCatalogWrite && !role.May(loom.Publish):
 			errs = append(errs, loom.FieldError{Field: at, Message: "The scope “catalog:write” is for administrators only."})
 		}
 	}
@@ -213,7 +213,7 @@ func (a *Accounts) maySeeThingsOf(ctx context.Context, actor loom.Actor, user lo
 // old secret works on for RotationOverlap, at most until the token expires; so does one
 // before it, for its own time. Errors: Forbidden; NotFound; Conflict for an expired token.
 func (a *Accounts) RotateToken(ctx context.Context, actor loom.Actor, id int64) (loom.Token, loom.Secret, error) {
-	if err := actor.Require(loom.ScopeAdmin); err != nil {
+	if err := actor.May(loom.Self, actor.Mine()); err != nil {
 		return loom.Token{}, loom.Secret{}, err
 	}
 	secret := tokenStart + newSecret()
@@ -263,7 +263,10 @@ func mayHaveSecret(actor loom.Actor, token loom.Token) error {
 func ownedToken(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, id int64) (loom.Token, error) {
 	missing := loom.NewError(loom.NotFound, "There is no such token; it may have been revoked.")
 	owner, err := store.TokenOwner(ctx, tx, actor.Tenant, id)
-	if isNotFound(err) || err == nil && owner != actor.User && !actor.IsAdmin() {
+	if err == nil {
+		err = mayEnd(actor, owner)
+	}
+	if isNotFound(err) {
 		return loom.Token{}, missing
 	}
 	if err == nil {
@@ -279,6 +282,15 @@ func ownedToken(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, id int64) (l
 	return token, err
 }
 
+// mayEnd asks whether the actor may end tokens and sessions of a user: his own, or
+// anyone's of the tenant for an administrator. NotFound.
+func mayEnd(actor loom.Actor, owner loom.UserID) error {
+	if owner == actor.User {
+		return actor.May(loom.Self, actor.Mine())
+	}
+	return actor.May(loom.Administer, loom.OwnedBy(loom.Account{User: owner, Tenant: actor.Tenant}))
+}
+
 // shownToken is a token as the API shows it, for the audit.
 func shownToken(t loom.Token) map[string]any {
 	shown := map[string]any{"id": t.ID, "name": t.Name, "prefix": t.Prefix, "owner": t.Account.User, "scopes": t.Scopes, "expires": nil}
@@ -291,7 +303,7 @@ func shownToken(t loom.Token) map[string]any {
 // RevokeToken makes a token and those that were made with it useless at once: one's own, or anyone's of the tenant
 // for an administrator. NotFound.
 func (a *Accounts) RevokeToken(ctx context.Context, actor loom.Actor, id int64) error {
-	if err := actor.Require(loom.ScopeAdmin); err != nil {
+	if err := actor.May(loom.Self, actor.Mine()); err != nil {
 		return err
 	}
 	return store.Exec(ctx, a.db, func(tx *sqlx.Tx) error {

@@ -24,7 +24,7 @@ type UserInput struct {
 // CreateUser makes a user in the actor's tenant. The secret is the password that
 // was generated, zero when one was given. Errors: Forbidden, Invalid, Conflict.
 func (a *Accounts) CreateUser(ctx context.Context, actor loom.Actor, in UserInput) (loom.User, loom.Secret, error) {
-	if err := actor.RequireAdmin(loom.ScopeAdmin); err != nil {
+	if err := actor.May(loom.Administer, actor.InTenant()); err != nil {
 		return loom.User{}, loom.Secret{}, err
 	}
 	if in.Role == "" {
@@ -120,7 +120,7 @@ type UserList struct {
 // ListUsers lists the users of the actor's tenant page by page. Errors: Forbidden,
 // Invalid.
 func (a *Accounts) ListUsers(ctx context.Context, actor loom.Actor, in UserListInput) (UserList, error) {
-	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Administer.Reading(), actor.InTenant()); err != nil {
 		return UserList{}, err
 	}
 	items, next, prev, err := store.UserPage(ctx, a.db, actor.Tenant, store.UserFilter{Q: in.Q, Roles: in.Roles, Disabled: in.Disabled}, in.Page)
@@ -145,13 +145,11 @@ func (a *Accounts) UserSummary(ctx context.Context, actor loom.Actor, id loom.Us
 }
 
 func (a *Accounts) maySeeUser(actor loom.Actor, id loom.UserID) error {
-	if err := actor.Require(loom.ScopeRead); err != nil {
-		return err
-	}
-	if id != actor.User && !actor.IsAdmin() {
+	err := actor.May(loom.See, loom.OwnedBy(loom.Account{User: id, Tenant: actor.Tenant}))
+	if isNotFound(err) {
 		return loom.NewError(loom.NotFound, "There is no user “%s” in this tenant.", id)
 	}
-	return nil
+	return err
 }
 
 // DeleteUser removes a user of the actor's tenant for good: sessions and tokens
@@ -159,7 +157,7 @@ func (a *Accounts) maySeeUser(actor loom.Actor, id loom.UserID) error {
 // keep his name. Errors: Forbidden; NotFound; Conflict for the built-in
 // administrator, for oneself, and while he owns clusters that are not terminated.
 func (a *Accounts) DeleteUser(ctx context.Context, actor loom.Actor, id loom.UserID) error {
-	if err := actor.RequireAdmin(loom.ScopeAdmin); err != nil {
+	if err := actor.May(loom.Administer, actor.InTenant()); err != nil {
 		return err
 	}
 	return store.Exec(ctx, a.db, func(tx *sqlx.Tx) error {

@@ -119,7 +119,7 @@ func (a *Accounts) UpdateUser(ctx context.Context, actor loom.Actor, id loom.Use
 		if err := a.endAccess(ctx, tx, actor, user, hash, checked, in); err != nil {
 			return loom.User{}, err
 		}
-		user.Role = store.RoleIn(actor.Tenant, string(user.Role))
+		user.Role = loom.RoleIn(actor.Tenant, user.Role)
 		after := shownUser(user)
 		if hash != "" {
 			after["changed"] = "password"
@@ -137,15 +137,14 @@ func (a *Accounts) UpdateUser(ctx context.Context, actor loom.Actor, id loom.Use
 
 // mayChangeUser says who may change what of whom.
 func mayChangeUser(actor loom.Actor, id loom.UserID, in UserChange) error {
-	if err := actor.Require(loom.ScopeAdmin); err != nil {
+	verb, object := loom.Self, actor.Mine()
+	if id != actor.User {
+		verb, object = loom.Administer, actor.InTenant()
+	}
+	if err := actor.May(verb, object); err != nil {
 		return err
 	}
-	if id != actor.User {
-		if err := actor.RequireAdmin(loom.ScopeAdmin); err != nil {
-			return err
-		}
-	}
-	if id == loom.AdminUser && (in.Disabled != nil && *in.Disabled || in.Role != nil && *in.Role == loom.RoleUser) {
+	if id == loom.AdminUser && in.Disabled != nil && *in.Disabled || in.Role != nil && demotes(id, *in.Role) {
 		return loom.NewError(loom.Conflict, "The built-in administrator cannot be disabled or demoted.")
 	}
 	if !actor.Is(id) {

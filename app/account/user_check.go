@@ -3,6 +3,7 @@ package account
 import (
 	"fmt"
 	"net/mail"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -55,16 +56,21 @@ func checkNewID(id loom.UserID) []loom.FieldError {
 }
 
 func checkRole(role loom.Role) []loom.FieldError {
-	if role == loom.RoleUser || role == loom.RoleAdmin {
+	if slices.Contains(loom.StoredRoles, role) {
 		return nil
 	}
 	return []loom.FieldError{{Field: "role", Message: "The role is “user” or “admin”."}}
 }
 
+// demotes reports whether a role would take from the built-in administrator what he is.
+func demotes(id loom.UserID, role loom.Role) bool {
+	return id == loom.AdminUser && slices.Contains(loom.StoredRoles, role) && !role.May(loom.Administer)
+}
+
 // checkNewRole is checkRole of a user to be made: the reserved id is that of an
 // administrator.
 func checkNewRole(id loom.UserID, role loom.Role) []loom.FieldError {
-	if id == loom.AdminUser && role == loom.RoleUser {
+	if demotes(id, role) {
 		return []loom.FieldError{{Field: "role", Message: "The id “admin” is that of the built-in administrator; its role is “admin”."}}
 	}
 	return checkRole(role)

@@ -11,7 +11,7 @@ import (
 // endTokens his API tokens too. Errors: Forbidden, NotFound, Conflict for
 // oneself: who knows his password changes it.
 func (a *Accounts) ResetPassword(ctx context.Context, actor loom.Actor, id loom.UserID, endTokens bool) (loom.Secret, error) {
-	if err := actor.RequireAdmin(loom.ScopeAdmin); err != nil {
+	if err := actor.May(loom.Administer, actor.InTenant()); err != nil {
 		return loom.Secret{}, err
 	}
 	if actor.Is(id) && !actor.ActsAbroad() {

@@ -18,7 +18,7 @@ var auditResults = []string{"ok", "refused", "failed"}
 
 func (a *api) auditRoutes() []route {
 	return []route{
-		{method: get, path: "/v2/audit", summary: "List who did what: one's own acts, for administrators the tenant's", fresh: true, paged: true,
+		{method: get, path: "/v2/audit", verb: loom.Read, summary: "List who did what: one's own acts, for administrators the tenant's", fresh: true, paged: true,
 			answer: "[]AuditEntry", handle: a.listAudit, query: []param{
 				{"tenant", "string", "For superadmins: a tenant by name, a deleted one too, or “*” for all."},
 				{"actor", "string", "User ids, separated by commas."},

@@ -139,9 +139,6 @@ func (a *api) export(w http.ResponseWriter, r *http.Request, actor loom.Actor) e
 
 // importCatalog takes either form of an export; which one it is, the body says.
 func (a *api) importCatalog(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	if err := actor.RequireAdmin(loom.ScopeCatalogWrite); err != nil {
-		return err
-	}
 	mode := catalog.Mode(strings.ToLower(r.URL.Query().Get("mode")))
 	switch mode {
 	case "":

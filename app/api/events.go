@@ -85,7 +85,7 @@ func (a *api) stillMay(r *http.Request, before loom.Actor, check func(loom.Actor
 	if err == nil && now.Account() != before.Account() {
 		return loom.NewError(loom.Forbidden, "The request acts as someone else now.")
 	}
-	if err == nil && before.IsAdmin() && !now.IsAdmin() {
+	if err == nil && before.May(loom.See, before.InTenant()) == nil && now.May(loom.See, now.InTenant()) != nil {
 		return loom.NewError(loom.Forbidden, "You are no administrator now.")
 	}
 	if err == nil {

@@ -55,7 +55,7 @@ func (a *api) metrics(w http.ResponseWriter, r *http.Request, _ loom.Actor) erro
 		if err != nil {
 			return err
 		}
-		if err := actor.RequireSuperadminTo(loom.ScopeRead); err != nil {
+		if err := actor.May(loom.Install.Reading(), loom.Installation); err != nil {
 			return err
 		}
 	}

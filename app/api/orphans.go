@@ -10,16 +10,16 @@ import (
 
 func (a *api) orphanRoutes() []route {
 	return []route{
-		{method: get, path: "/v2/orphans", summary: "List machines of Loom that no live node claims; for superadmins", fresh: true, paged: true,
+		{method: get, path: "/v2/orphans", verb: loom.Install, summary: "List machines of Loom that no live node claims; for superadmins", fresh: true, paged: true,
 			answer: "[]Orphan", handle: a.listOrphans},
-		{method: del, path: "/v2/orphans/{id}", summary: "Remove such a machine at its provider; waits up to 60 s; for superadmins", fresh: true, handle: a.removeOrphan},
-		{method: get, path: "/v2/leftovers", summary: "List machines that deletes of clusters left behind; for superadmins", fresh: true, paged: true,
+		{method: del, path: "/v2/orphans/{id}", verb: loom.Install, summary: "Remove such a machine at its provider; waits up to 60 s; for superadmins", fresh: true, handle: a.removeOrphan},
+		{method: get, path: "/v2/leftovers", verb: loom.Install, summary: "List machines that deletes of clusters left behind; for superadmins", fresh: true, paged: true,
 			answer: "[]LeftBehind", handle: a.listLeftovers},
-		{method: get, path: "/v2/sweeps", summary: "List when each provider was last searched for machines that nobody uses; for superadmins", fresh: true, paged: true,
+		{method: get, path: "/v2/sweeps", verb: loom.Install, summary: "List when each provider was last searched for machines that nobody uses; for superadmins", fresh: true, paged: true,
 			answer: "[]Sweep", handle: a.listSweeps},
-		{method: post, path: "/v2/sweeps", summary: "Search all providers that may have machines for those that nobody uses, now; does not wait; for superadmins", fresh: true, handle: a.beginSweeps},
-		{method: get, path: "/v2/providers/{name}/sweep", summary: "Read when a provider was last searched for machines that nobody uses; for administrators", fresh: true, answer: "Sweep", handle: a.sweep},
-		{method: post, path: "/v2/providers/{name}/sweep", summary: "Search a provider for machines that nobody uses, now; does not wait; for administrators", fresh: true, answer: "Sweep", handle: a.beginSweep},
+		{method: post, path: "/v2/sweeps", verb: loom.Install, summary: "Search all providers that may have machines for those that nobody uses, now; does not wait; for superadmins", fresh: true, handle: a.beginSweeps},
+		{method: get, path: "/v2/providers/{name}/sweep", verb: loom.Publish, summary: "Read when a provider was last searched for machines that nobody uses; for administrators", fresh: true, answer: "Sweep", handle: a.sweep},
+		{method: post, path: "/v2/providers/{name}/sweep", verb: loom.Publish, summary: "Search a provider for machines that nobody uses, now; does not wait; for administrators", fresh: true, answer: "Sweep", handle: a.beginSweep},
 	}
 }
 
@@ -54,9 +54,6 @@ func (a *api) listOrphans(w http.ResponseWriter, r *http.Request, actor loom.Act
 }
 
 func (a *api) removeOrphan(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	if err := actor.RequireSuperadmin(); err != nil {
-		return err
-	}
 	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
 	if err != nil {
 		return loom.NewError(loom.NotFound, "There is no orphaned machine “%.40s”.", r.PathValue("id"))

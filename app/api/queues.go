@@ -15,25 +15,25 @@ import (
 func (a *api) queueRoutes() []route {
 	const queue, job = "/v2/queues/{queue}", "/v2/riverjobs"
 	return []route{
-		{method: get, path: "/v2/queues", summary: "List the queues of River jobs; for superadmins", fresh: true, paged: true, answer: "[]QueueState", handle: a.listQueues},
-		{method: post, path: queue + "/pause", summary: "Let nothing new of a queue begin; what runs goes on; for superadmins", fresh: true, answer: "QueueState", handle: a.holdQueue(true)},
-		{method: post, path: queue + "/resume", summary: "Let a paused queue go on; for superadmins", fresh: true, answer: "QueueState", handle: a.holdQueue(false)},
-		{method: get, path: job, summary: "List River jobs, the newest first; for superadmins", fresh: true, paged: true, answer: "[]RiverJob", handle: a.listRiverJobs, query: []param{
+		{method: get, path: "/v2/queues", verb: loom.Install, summary: "List the queues of River jobs; for superadmins", fresh: true, paged: true, answer: "[]QueueState", handle: a.listQueues},
+		{method: post, path: queue + "/pause", verb: loom.Install, summary: "Let nothing new of a queue begin; what runs goes on; for superadmins", fresh: true, answer: "QueueState", handle: a.holdQueue(true)},
+		{method: post, path: queue + "/resume", verb: loom.Install, summary: "Let a paused queue go on; for superadmins", fresh: true, answer: "QueueState", handle: a.holdQueue(false)},
+		{method: get, path: job, verb: loom.Install, summary: "List River jobs, the newest first; for superadmins", fresh: true, paged: true, answer: "[]RiverJob", handle: a.listRiverJobs, query: []param{
 			{"state", "string", "available, running, retryable, scheduled, pending, discarded, cancelled or completed; all but completed ones when left out."},
 			{"queue", "string", "control, hook or probe."},
 			{"kind", "string", "Kind of work."},
 			{"tenant", "string", "Name of the tenant whose tasks are meant."},
 			{"id", "integer", "Number of the River job."},
 		}},
-		{method: get, path: job + "/{id}", summary: "Read a River job; for superadmins", fresh: true, answer: "RiverJob", handle: a.showRiverJob},
-		{method: get, path: "/v2/system/clusters", summary: "List the clusters of all tenants, the newest first; for superadmins", fresh: true, paged: true,
+		{method: get, path: job + "/{id}", verb: loom.Install, summary: "Read a River job; for superadmins", fresh: true, answer: "RiverJob", handle: a.showRiverJob},
+		{method: get, path: "/v2/system/clusters", verb: loom.Install, summary: "List the clusters of all tenants, the newest first; for superadmins", fresh: true, paged: true,
 			answer: "[]TenantCluster", handle: a.listTenantClusters, query: []param{
 				{"tenant", "string", "Name of a tenant."},
 				{"owner", "string", "Id of the owner."},
 				{"status", "string", "Status; all but terminated ones when left out."},
 				{"q", "string", "Words in name, description, template or id."},
 			}},
-		{method: get, path: "/v2/tenants/{name}/nodes", summary: "List the nodes of a tenant that have a machine; for superadmins", fresh: true, paged: true,
+		{method: get, path: "/v2/tenants/{name}/nodes", verb: loom.Install, summary: "List the nodes of a tenant that have a machine; for superadmins", fresh: true, paged: true,
 			answer: "[]TenantNode", handle: a.listTenantNodes},
 	}
 }
@@ -85,9 +85,6 @@ func (a *api) listRiverJobs(w http.ResponseWriter, r *http.Request, actor loom.A
 }
 
 func (a *api) showRiverJob(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	if err := actor.RequireSuperadminTo(loom.ScopeRead); err != nil {
-		return err
-	}
 	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
 	if err != nil || id <= 0 {
 		return loom.NewError(loom.NotFound, "There is no River job “%.40s”.", r.PathValue("id"))
@@ -115,9 +112,6 @@ func (a *api) listTenantClusters(w http.ResponseWriter, r *http.Request, actor l
 }
 
 func (a *api) listTenantNodes(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	if err := actor.RequireSuperadminTo(loom.ScopeRead); err != nil {
-		return err
-	}
 	page, err := readPage(r, true)
 	if err != nil {
 		return err

@@ -19,8 +19,11 @@ import (
 type route struct {
 	method, path string
 	summary      string
-	// open routes need no identity.
+	// open routes need no identity; others name the verb that is asked for before the
+	// request is read, the Reading of it where the method is GET. The use case asks again,
+	// about the object.
 	open bool
+	verb loom.Verb
 	// probe routes are open ones that are always answered, whatever the query is.
 	probe bool
 	// fresh routes are Loom's own: an unknown parameter is refused, and 503 exists.
@@ -159,6 +162,9 @@ func (a *api) serve(rt route) http.Handler {
 		render = newProblem
 	}
 	handle := rt.handle
+	if !rt.open {
+		handle = ask(&rt, handle)
+	}
 	if rt.once {
 		handle = a.once(handle)
 	}
@@ -193,6 +199,20 @@ func (a *api) serve(rt route) http.Handler {
 		}
 		return err
 	})
+}
+
+// ask asks for the verb of a route before it is handled.
+func ask(rt *route, handle httpx.ActorHandler) httpx.ActorHandler {
+	verb := rt.verb
+	if rt.method == get {
+		verb = verb.Reading()
+	}
+	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+		if err := actor.MayAtAll(verb); err != nil {
+			return err
+		}
+		return handle(w, r, actor)
+	}
 }
 
 // maxOpenQuery is the longest query of an open route, in bytes.

@@ -31,7 +31,7 @@ func (a *api) systemRoutes() []route {
 		{method: get, path: "/readyz", summary: "The process can serve", open: true, probe: true, fresh: true, media: text, handle: a.readyz},
 		{method: get, path: "/metrics", summary: "Metrics in the text form of Prometheus; for superadmins, and for the networks of LOOM_METRICS_NETWORKS", open: true, fresh: true, media: text, handle: a.metrics},
 		{method: get, path: "/v2/openapi.json", summary: "This document", open: true, fresh: true, answer: "object", handle: a.openapi},
-		{method: get, path: "/v2/events", summary: "Follow what changes", fresh: true, media: []string{mediaStream}, handle: a.events, query: []param{
+		{method: get, path: "/v2/events", verb: loom.See, summary: "Follow what changes", fresh: true, media: []string{mediaStream}, handle: a.events, query: []param{
 			{"topics", "string", "Up to 10 of clusters, cluster:{id}, op:{id}/{n}, tenant, user:me, system, separated by commas."},
 			{"after", "string", "Cursor to go on from; the header Last-Event-ID wins."},
 		}},
@@ -41,7 +41,7 @@ func (a *api) systemRoutes() []route {
 func (a *api) clusterRoutes() []route {
 	const one = "/v2/clusters/{id}"
 	return []route{
-		{method: get, path: "/v2/clusters", summary: "List clusters, the newest first", paged: true, answer: "[]ClusterSummary", handle: a.listClusters, query: []param{
+		{method: get, path: "/v2/clusters", verb: loom.See, summary: "List clusters, the newest first", paged: true, answer: "[]ClusterSummary", handle: a.listClusters, query: []param{
 			{"status", "string", "Statuses in any case, separated by commas; unknown ones are ignored."},
 			{"template", "string", "Name of the cluster template."},
 			{"provider", "string", "Name of the provider."},
@@ -50,19 +50,19 @@ func (a *api) clusterRoutes() []route {
 			{"expiresBefore", "integer", "Milliseconds since 1970; clusters whose lease ends before."},
 			{"q", "string", "Words in name, description, id, host names or addresses, and terms such as status:failed, label:team=web, lease:48h or -owner:ana."},
 		}},
-		{method: post, path: "/v2/clusters", summary: "Create a cluster", once: true, body: "ClusterCreate", answer: "ClusterID", begins: true, handle: a.createCluster},
-		{method: get, path: one, summary: "Read a cluster with its nodes", answer: "Cluster", handle: a.showCluster},
-		{method: post, path: one, summary: "Change the end of the lease", body: "ExpiryChange", handle: a.changeExpiry},
-		{method: patch, path: one, summary: "Change description, labels, protection, owner", fresh: true, body: "ClusterEdit", answer: "Cluster", handle: a.editCluster},
-		{method: del, path: one, summary: "Delete a cluster", body: "ClusterDelete?", begins: true, handle: a.deleteCluster},
-		{method: get, path: one + "/status", summary: "Read a cluster's status and progress", answer: "ClusterStatus", handle: a.clusterStatus},
-		{method: get, path: one + "/config", summary: "Read a cluster's config, macros not expanded", answer: "object", handle: a.clusterConfig},
-		{method: get, path: one + "/services", summary: "List a cluster's services", answer: "[]string", handle: a.clusterServices},
-		{method: get, path: one + "/plans", summary: "List the plans of all operations, the newest first", paged: true, answer: "[]Plan", handle: a.listPlans},
-		{method: get, path: one + "/plans/{planId}", summary: "Read a plan", answer: "Plan", handle: a.showPlan},
-		{method: get, path: one + "/actions", summary: "Say what can be done now, or why not", fresh: true, answer: "{}string|null", handle: a.clusterActions},
-		{method: post, path: one + "/reveal", summary: "Download the key that was made for the cluster, as loom-{id}.pem; audited", fresh: true, media: []string{mediaKey}, handle: a.downloadKey},
-		{method: post, path: one + "/nodes/{nodeId}/reveal", summary: "Show a machine's own sign-in; audited", fresh: true, answer: "Revealed", handle: a.reveal},
+		{method: post, path: "/v2/clusters", verb: loom.Create, summary: "Create a cluster", once: true, body: "ClusterCreate", answer: "ClusterID", begins: true, handle: a.createCluster},
+		{method: get, path: one, verb: loom.See, summary: "Read a cluster with its nodes", answer: "Cluster", handle: a.showCluster},
+		{method: post, path: one, verb: loom.Operate, summary: "Change the end of the lease", body: "ExpiryChange", handle: a.changeExpiry},
+		{method: patch, path: one, verb: loom.Operate, summary: "Change description, labels, protection, owner", fresh: true, body: "ClusterEdit", answer: "Cluster", handle: a.editCluster},
+		{method: del, path: one, verb: loom.Own, summary: "Delete a cluster", body: "ClusterDelete?", begins: true, handle: a.deleteCluster},
+		{method: get, path: one + "/status", verb: loom.See, summary: "Read a cluster's status and progress", answer: "ClusterStatus", handle: a.clusterStatus},
+		{method: get, path: one + "/config", verb: loom.See, summary: "Read a cluster's config, macros not expanded", answer: "object", handle: a.clusterConfig},
+		{method: get, path: one + "/services", verb: loom.See, summary: "List a cluster's services", answer: "[]string", handle: a.clusterServices},
+		{method: get, path: one + "/plans", verb: loom.See, summary: "List the plans of all operations, the newest first", paged: true, answer: "[]Plan", handle: a.listPlans},
+		{method: get, path: one + "/plans/{planId}", verb: loom.See, summary: "Read a plan", answer: "Plan", handle: a.showPlan},
+		{method: get, path: one + "/actions", verb: loom.See, summary: "Say what can be done now, or why not", fresh: true, answer: "{}string|null", handle: a.clusterActions},
+		{method: post, path: one + "/reveal", verb: loom.Operate, summary: "Download the key that was made for the cluster, as loom-{id}.pem; audited", fresh: true, media: []string{mediaKey}, handle: a.downloadKey},
+		{method: post, path: one + "/nodes/{nodeId}/reveal", verb: loom.Operate, summary: "Show a machine's own sign-in; audited", fresh: true, answer: "Revealed", handle: a.reveal},
 	}
 }
 
@@ -71,26 +71,26 @@ func (a *api) clusterRoutes() []route {
 func (a *api) clusterActionRoutes() []route {
 	const one, op = "/v2/clusters/{id}", "/v2/clusters/{id}/operations/{n}"
 	all := []route{
-		{method: put, path: one + "/config", summary: "Replace or patch a cluster's config and configure its services", body: "Configure", begins: true, handle: a.configureCluster},
-		{method: get, path: one + "/config/versions", summary: "List the configs a cluster has had, the newest first", fresh: true, paged: true,
+		{method: put, path: one + "/config", verb: loom.Operate, summary: "Replace or patch a cluster's config and configure its services", body: "Configure", begins: true, handle: a.configureCluster},
+		{method: get, path: one + "/config/versions", verb: loom.See, summary: "List the configs a cluster has had, the newest first", fresh: true, paged: true,
 			answer: "[]ConfigRevision", handle: a.listConfigs},
-		{method: get, path: one + "/config/versions/{r}", summary: "Read a config that a cluster has had", fresh: true, answer: "object", handle: a.showConfig},
-		{method: post, path: one + "/services", summary: "Add services to a cluster, on the nodes it has", once: true, body: "ServicesAdd", begins: true, handle: a.addServices},
-		{method: post, path: one + "/clustertemplate/sync", summary: "Take the newest version of the cluster's template", handle: a.syncTemplate},
+		{method: get, path: one + "/config/versions/{r}", verb: loom.See, summary: "Read a config that a cluster has had", fresh: true, answer: "object", handle: a.showConfig},
+		{method: post, path: one + "/services", verb: loom.Operate, summary: "Add services to a cluster, on the nodes it has", once: true, body: "ServicesAdd", begins: true, handle: a.addServices},
+		{method: post, path: one + "/clustertemplate/sync", verb: loom.Operate, summary: "Take the newest version of the cluster's template", handle: a.syncTemplate},
 	}
 	for _, kind := range []loom.ChangeKind{loom.ChangeStart, loom.ChangeStop, loom.ChangeRestart} {
 		word := strings.ToUpper(string(kind[:1])) + string(kind[1:])
 		all = append(all,
-			route{method: post, path: one + "/services/" + string(kind), summary: word + " all services of a cluster", once: true,
+			route{method: post, path: one + "/services/" + string(kind), verb: loom.Operate, summary: word + " all services of a cluster", once: true,
 				body: "OperationRequest?", begins: true, handle: a.runServices(kind)},
-			route{method: post, path: one + "/services/{service}/" + string(kind), summary: word + " a service, and those that this concerns", once: true,
+			route{method: post, path: one + "/services/{service}/" + string(kind), verb: loom.Operate, summary: word + " a service, and those that this concerns", once: true,
 				body: "OperationRequest?", begins: true, handle: a.runServices(kind)})
 	}
 	for _, verb := range []loom.ChangeKind{loom.ChangeAbort, loom.ChangePause, loom.ChangeResume} {
 		word := strings.ToUpper(string(verb[:1])) + string(verb[1:])
 		all = append(all,
-			route{method: post, path: one + "/" + string(verb), summary: word + " the running operation, if there is one", handle: a.controlCluster(verb)},
-			route{method: post, path: op + "/" + string(verb), summary: word + " an operation, if it is the latest", fresh: true,
+			route{method: post, path: one + "/" + string(verb), verb: loom.Operate, summary: word + " the running operation, if there is one", handle: a.controlCluster(verb)},
+			route{method: post, path: op + "/" + string(verb), verb: loom.Operate, summary: word + " an operation, if it is the latest", fresh: true,
 				answer: "Operation", handle: a.controlOperation(verb)})
 	}
 	for _, v := range []struct {
@@ -104,42 +104,42 @@ func (a *api) clusterActionRoutes() []route {
 		{"resize", "Resize", "Replace the machines of nodes by ones of another hardware type, batch by batch", loom.ChangeResize},
 		{"repair", "Repair", "Make the machines of nodes anew; numbers and host names stay", loom.ChangeRepair},
 	} {
-		all = append(all, route{method: post, path: one + "/" + v.path, summary: v.what, fresh: true, once: true,
+		all = append(all, route{method: post, path: one + "/" + v.path, verb: loom.Operate, summary: v.what, fresh: true, once: true,
 			body: v.body, answer: "Started", handle: a.changeCluster(v.kind)})
 	}
 	return append(all,
-		route{method: post, path: one + "/authorize", summary: "Put the SSH keys of your account on the machines of a cluster", fresh: true, once: true,
+		route{method: post, path: one + "/authorize", verb: loom.Operate, summary: "Put the SSH keys of your account on the machines of a cluster", fresh: true, once: true,
 			body: "OperationRequest?", answer: "Started", handle: a.authorize},
-		route{method: post, path: op + "/rollback", summary: "Go back to the layout, versions and config before an operation", fresh: true, once: true,
+		route{method: post, path: op + "/rollback", verb: loom.Operate, summary: "Go back to the layout, versions and config before an operation", fresh: true, once: true,
 			body: "OperationRequest?", answer: "Started", handle: a.rollBack},
-		route{method: post, path: op + "/retry", summary: "Go on with what is left of the latest operation, which failed", fresh: true, once: true,
+		route{method: post, path: op + "/retry", verb: loom.Operate, summary: "Go on with what is left of the latest operation, which failed", fresh: true, once: true,
 			body: "Retry?", answer: "Started", handle: a.retry},
-		route{method: post, path: op + "/tasks/{t}/skip", summary: "Leave out a task of a paused operation that is next on its node", fresh: true,
+		route{method: post, path: op + "/tasks/{t}/skip", verb: loom.Override, summary: "Leave out a task of a paused operation that is next on its node", fresh: true,
 			body: "Skip", answer: "Task", handle: a.skipTask},
-		route{method: post, path: op + "/tasks/{t}/retry-now", summary: "Begin the next try of a task that failed and waits for it", fresh: true,
+		route{method: post, path: op + "/tasks/{t}/retry-now", verb: loom.Operate, summary: "Begin the next try of a task that failed and waits for it", fresh: true,
 			answer: "Task", handle: a.retrying((*execution.Operations).RetryNow)},
-		route{method: post, path: op + "/tasks/{t}/stop-retrying", summary: "Give up a task that failed and waits for its next try", fresh: true,
+		route{method: post, path: op + "/tasks/{t}/stop-retrying", verb: loom.Operate, summary: "Give up a task that failed and waits for its next try", fresh: true,
 			answer: "Task", handle: a.retrying((*execution.Operations).StopRetrying)},
-		route{method: post, path: op + "/resubmit", summary: "Ask again for an operation that was refused", fresh: true, once: true,
+		route{method: post, path: op + "/resubmit", verb: loom.Operate, summary: "Ask again for an operation that was refused", fresh: true, once: true,
 			body: "OperationRequest?", answer: "Started", handle: a.resubmit})
 }
 
 func (a *api) operationRoutes() []route {
 	const all = "/v2/clusters/{id}/operations"
 	return []route{
-		{method: get, path: all, summary: "List operations, the newest first", fresh: true, paged: true, answer: "[]Operation", handle: a.listOperations, query: []param{
+		{method: get, path: all, verb: loom.See, summary: "List operations, the newest first", fresh: true, paged: true, answer: "[]Operation", handle: a.listOperations, query: []param{
 			{"status", "string", "Statuses, separated by commas."},
 			{"action", "string", "Actions, separated by commas."},
 		}},
-		{method: get, path: all + "/{n}", summary: "Read an operation", fresh: true, answer: "Operation", handle: a.showOperation},
-		{method: get, path: all + "/{n}/tasks", summary: "List the tasks of an operation", fresh: true, paged: true, answer: "[]Task", handle: a.listTasks, query: []param{
+		{method: get, path: all + "/{n}", verb: loom.See, summary: "Read an operation", fresh: true, answer: "Operation", handle: a.showOperation},
+		{method: get, path: all + "/{n}/tasks", verb: loom.See, summary: "List the tasks of an operation", fresh: true, paged: true, answer: "[]Task", handle: a.listTasks, query: []param{
 			{"status", "string", "Statuses, separated by commas."},
 			{"node", "string", "Id of a node."},
 			{"service", "string", "Names of services, separated by commas."},
 			{"action", "string", "Actions, separated by commas, such as “install”."},
 		}},
-		{method: get, path: all + "/{n}/tasks/{t}", summary: "Read a task with its attempts", fresh: true, answer: "Task", handle: a.showTask},
-		{method: get, path: all + "/{n}/tasks/{t}/log", summary: "Read or follow the log of a task", fresh: true, answer: "[]Line",
+		{method: get, path: all + "/{n}/tasks/{t}", verb: loom.See, summary: "Read a task with its attempts", fresh: true, answer: "Task", handle: a.showTask},
+		{method: get, path: all + "/{n}/tasks/{t}/log", verb: loom.See, summary: "Read or follow the log of a task", fresh: true, answer: "[]Line",
 			media: []string{mediaJSON, mediaText, mediaStream}, handle: a.taskLog, query: []param{
 				{"attempt", "integer", "The attempt; the newest when left out."},
 				{"after", "string", "Number of the line, or id of the event, to go on behind."},
@@ -153,13 +153,13 @@ func (a *api) operationRoutes() []route {
 func (a *api) previewRoutes() []route {
 	const one = "/v2/previews/{id}"
 	return []route{
-		{method: post, path: "/v2/previews", summary: "Work out what a request would do, and keep it for an hour", fresh: true, once: true,
+		{method: post, path: "/v2/previews", verb: loom.Operate.Reading(), summary: "Work out what a request would do, and keep it for an hour", fresh: true, once: true,
 			body: "PreviewRequest", answer: "Preview", handle: a.createPreview},
-		{method: get, path: one, summary: "Read a preview", fresh: true, answer: "Preview", handle: a.showPreview},
-		{method: del, path: one, summary: "Drop a preview", fresh: true, handle: a.discardPreview},
-		{method: get, path: one + "/changes", summary: "List what happens to what", fresh: true, paged: true, answer: "[]Change", handle: a.previewChanges},
-		{method: get, path: one + "/tasks", summary: "List the tasks of the plan", fresh: true, paged: true, answer: "[]Task", handle: a.previewTasks},
-		{method: post, path: one + "/apply", summary: "Do exactly what the preview showed", fresh: true, once: true, body: "PreviewApply", answer: "Applied", handle: a.applyPreview},
+		{method: get, path: one, verb: loom.Operate, summary: "Read a preview", fresh: true, answer: "Preview", handle: a.showPreview},
+		{method: del, path: one, verb: loom.Operate.Reading(), summary: "Drop a preview", fresh: true, handle: a.discardPreview},
+		{method: get, path: one + "/changes", verb: loom.Operate, summary: "List what happens to what", fresh: true, paged: true, answer: "[]Change", handle: a.previewChanges},
+		{method: get, path: one + "/tasks", verb: loom.Operate, summary: "List the tasks of the plan", fresh: true, paged: true, answer: "[]Task", handle: a.previewTasks},
+		{method: post, path: one + "/apply", verb: loom.Operate, summary: "Do exactly what the preview showed", fresh: true, once: true, body: "PreviewApply", answer: "Applied", handle: a.applyPreview},
 	}
 }
 
@@ -184,14 +184,14 @@ var compared = []param{
 // wildcard would clash with /v2/clusters/….
 func (a *api) catalogRoutes() []route {
 	all := []route{
-		{method: post, path: "/v2/resolve", summary: "Merge a template, which need not be stored, with all it extends and includes", body: "Template", answer: "Template", findings: true, handle: a.resolve},
-		{method: get, path: "/v2/export", summary: "Read the whole catalog of the tenant, without secrets", answer: "CatalogDocument", media: []string{mediaJSON, mediaArchive}, handle: a.export},
-		{method: post, path: "/v2/import", summary: "Replace the whole catalog of the tenant, or merge into it; the body is an export in either form", body: "CatalogDocument",
+		{method: post, path: "/v2/resolve", verb: loom.Read, summary: "Merge a template, which need not be stored, with all it extends and includes", body: "Template", answer: "Template", findings: true, handle: a.resolve},
+		{method: get, path: "/v2/export", verb: loom.Read, summary: "Read the whole catalog of the tenant, without secrets", answer: "CatalogDocument", media: []string{mediaJSON, mediaArchive}, handle: a.export},
+		{method: post, path: "/v2/import", verb: loom.Publish, summary: "Replace the whole catalog of the tenant, or merge into it; the body is an export in either form", body: "CatalogDocument",
 			answer: "ImportReport", strict: true, findings: true, handle: a.importCatalog, query: []param{
 				{"mode", "string", "“replace” (as without it), or “merge”: what differs is stored as new versions, and the rest is left alone."},
 				{"dryRun", "boolean", "Say what would happen, and change nothing. Otherwise the answer is empty."},
 			}},
-		{method: get, path: "/v2/check", summary: "List what would not work in the tenant's catalog", fresh: true, paged: true, answer: "[]Finding", handle: a.check, query: []param{
+		{method: get, path: "/v2/check", verb: loom.Read, summary: "List what would not work in the tenant's catalog", fresh: true, paged: true, answer: "[]Finding", handle: a.check, query: []param{
 			{"kind", "string", "Kinds as in paths, separated by commas."},
 			{"name", "string", "Names of entries, separated by commas."},
 			{"severity", "string", "“error”, “warning” or both, separated by commas."},
@@ -201,16 +201,16 @@ func (a *api) catalogRoutes() []route {
 		e := entries{a, kind}
 		base, word, one, schema := "/v2/"+string(kind), kind.Word(), kind.OneWord(), kindSchemas[kind]
 		all = append(all,
-			route{method: get, path: base, summary: "List each " + word + " in its newest version", paged: true, query: entryFilters, answer: "[]" + schema, handle: e.list},
-			route{method: post, path: base, summary: "Store a new " + word, body: schema, findings: true, handle: e.create},
-			route{method: get, path: base + "/{name}", summary: "Read " + one, answer: schema, handle: e.show},
-			route{method: put, path: base + "/{name}", summary: "Store the next version of " + one, body: schema, matches: true, findings: true, handle: e.put},
-			route{method: del, path: base + "/{name}", summary: "Delete all versions of " + one, findings: true, handle: e.remove},
-			route{method: get, path: base + "/{name}/{version}", summary: "Read a version of " + one, answer: schema, handle: e.showVersion},
-			route{method: del, path: base + "/{name}/{version}", summary: "Delete a version of " + one, findings: true, handle: e.removeVersion},
-			route{method: get, path: base + "/{name}/versions", summary: "List the versions of " + one, fresh: true, paged: true, answer: "[]VersionInfo", handle: e.versions},
-			route{method: get, path: base + "/{name}/uses", summary: "List where " + one + " is used: entries and live clusters", fresh: true, paged: true, answer: "[]Use", handle: e.uses},
-			route{method: get, path: base + "/{name}/compare", summary: "Compare two versions of " + one, fresh: true, answer: "[]Difference", handle: e.compare, query: compared},
+			route{method: get, path: base, verb: loom.Read, summary: "List each " + word + " in its newest version", paged: true, query: entryFilters, answer: "[]" + schema, handle: e.list},
+			route{method: post, path: base, verb: loom.Publish, summary: "Store a new " + word, body: schema, findings: true, handle: e.create},
+			route{method: get, path: base + "/{name}", verb: loom.Read, summary: "Read " + one, answer: schema, handle: e.show},
+			route{method: put, path: base + "/{name}", verb: loom.Publish, summary: "Store the next version of " + one, body: schema, matches: true, findings: true, handle: e.put},
+			route{method: del, path: base + "/{name}", verb: loom.Publish, summary: "Delete all versions of " + one, findings: true, handle: e.remove},
+			route{method: get, path: base + "/{name}/{version}", verb: loom.Read, summary: "Read a version of " + one, answer: schema, handle: e.showVersion},
+			route{method: del, path: base + "/{name}/{version}", verb: loom.Publish, summary: "Delete a version of " + one, findings: true, handle: e.removeVersion},
+			route{method: get, path: base + "/{name}/versions", verb: loom.Read, summary: "List the versions of " + one, fresh: true, paged: true, answer: "[]VersionInfo", handle: e.versions},
+			route{method: get, path: base + "/{name}/uses", verb: loom.Read, summary: "List where " + one + " is used: entries and live clusters", fresh: true, paged: true, answer: "[]Use", handle: e.uses},
+			route{method: get, path: base + "/{name}/compare", verb: loom.Read, summary: "Compare two versions of " + one, fresh: true, answer: "[]Difference", handle: e.compare, query: compared},
 		)
 	}
 	return all
@@ -218,8 +218,8 @@ func (a *api) catalogRoutes() []route {
 
 func (a *api) pluginRoutes() []route {
 	all := []route{
-		{method: post, path: "/v2/plugins/sync", summary: "Make the staged plugin resources live", handle: a.syncResources},
-		{method: get, path: "/v2/plugins/resources", summary: "List the plugin resources of all plugins, by name", fresh: true, paged: true, answer: "[]ResourceName", handle: a.listResources, query: []param{
+		{method: post, path: "/v2/plugins/sync", verb: loom.Publish, summary: "Make the staged plugin resources live", handle: a.syncResources},
+		{method: get, path: "/v2/plugins/resources", verb: loom.Publish, summary: "List the plugin resources of all plugins, by name", fresh: true, paged: true, answer: "[]ResourceName", handle: a.listResources, query: []param{
 			{"q", "string", "Words in name, plugin or resource type."},
 			{"kind", "string", "automatortypes or providertypes."},
 			{"plugin", "string", "The name of a plugin type."},
@@ -233,20 +233,20 @@ func (a *api) pluginRoutes() []route {
 		base, word, one := "/v2/plugins/"+string(kind), kind.Word(), kind.OneWord()
 		named := base + "/{name}/{version}/{resource}" // the middle segment is the resource type here
 		all = append(all,
-			route{method: get, path: base, summary: "List each " + word, paged: true, query: entryFilters, answer: "[]PluginType", handle: e.list},
-			route{method: get, path: base + "/{name}", summary: "Read " + one, answer: "PluginType", handle: e.show},
-			route{method: get, path: base + "/{name}/uses", summary: "List where " + one + " is used: entries and live clusters", fresh: true, paged: true, answer: "[]Use", handle: e.uses},
-			route{method: put, path: base + "/{name}", summary: "Store the next version of " + one, body: "PluginType", matches: true, findings: true, handle: e.put},
-			route{method: del, path: base + "/{name}", summary: "Delete all versions of " + one, findings: true, handle: e.remove},
-			route{method: get, path: base + "/{name}/{version}", summary: "Read a version of " + one + " (all digits), or list its resources of a type",
+			route{method: get, path: base, verb: loom.Read, summary: "List each " + word, paged: true, query: entryFilters, answer: "[]PluginType", handle: e.list},
+			route{method: get, path: base + "/{name}", verb: loom.Read, summary: "Read " + one, answer: "PluginType", handle: e.show},
+			route{method: get, path: base + "/{name}/uses", verb: loom.Read, summary: "List where " + one + " is used: entries and live clusters", fresh: true, paged: true, answer: "[]Use", handle: e.uses},
+			route{method: put, path: base + "/{name}", verb: loom.Install, summary: "Store the next version of " + one, body: "PluginType", matches: true, findings: true, handle: e.put},
+			route{method: del, path: base + "/{name}", verb: loom.Install, summary: "Delete all versions of " + one, findings: true, handle: e.remove},
+			route{method: get, path: base + "/{name}/{version}", verb: loom.Read, summary: "Read a version of " + one + " (all digits), or list its resources of a type",
 				query: status, answer: "PluginTypeOrResources", handle: e.showVersionOrResources},
-			route{method: del, path: base + "/{name}/{version}", summary: "Delete a version of " + one, findings: true, handle: e.removeVersion},
-			route{method: post, path: named, summary: "Upload the next version of a resource", body: "bytes", answer: "Resource", handle: e.upload},
-			route{method: get, path: named, summary: "List the versions of a resource", paged: true, query: status, answer: "[]Resource", handle: e.listResource},
-			route{method: del, path: named, summary: "Delete all versions of a resource", handle: e.removeResource},
-			route{method: post, path: named + "/versions/{v}/stage", summary: "Slate a version for the next sync", handle: e.stage},
-			route{method: post, path: named + "/versions/{v}/recall", summary: "Take a version out with the next sync", handle: e.recall},
-			route{method: del, path: named + "/versions/{v}", summary: "Delete a version of a resource", handle: e.removeResourceVersion},
+			route{method: del, path: base + "/{name}/{version}", verb: loom.Install, summary: "Delete a version of " + one, findings: true, handle: e.removeVersion},
+			route{method: post, path: named, verb: loom.Publish, summary: "Upload the next version of a resource", body: "bytes", answer: "Resource", handle: e.upload},
+			route{method: get, path: named, verb: loom.Publish, summary: "List the versions of a resource", paged: true, query: status, answer: "[]Resource", handle: e.listResource},
+			route{method: del, path: named, verb: loom.Publish, summary: "Delete all versions of a resource", handle: e.removeResource},
+			route{method: post, path: named + "/versions/{v}/stage", verb: loom.Publish, summary: "Slate a version for the next sync", handle: e.stage},
+			route{method: post, path: named + "/versions/{v}/recall", verb: loom.Publish, summary: "Take a version out with the next sync", handle: e.recall},
+			route{method: del, path: named + "/versions/{v}", verb: loom.Publish, summary: "Delete a version of a resource", handle: e.removeResourceVersion},
 		)
 	}
 	return all
@@ -256,34 +256,34 @@ func (a *api) accountRoutes() []route {
 	const user = "/v2/users/{id}"
 	search := []param{{"q", "string", "Words in the texts that the list shows."}}
 	return []route{
-		{method: get, path: "/v2/whoami", summary: "Say who the request acts as", fresh: true, answer: "Whoami", handle: a.whoami},
-		{method: get, path: "/v2/tokens", summary: "List one's own tokens", fresh: true, paged: true, query: search, answer: "[]Token", handle: a.listTokens},
-		{method: post, path: "/v2/tokens", summary: "Make a token; its secret is shown this once", fresh: true, once: true, body: "TokenCreate", answer: "Token", handle: a.createToken},
-		{method: post, path: "/v2/tokens/{id}/rotate", summary: "Give a token another secret, shown this once; the old one works 24 more hours", fresh: true, answer: "Token", handle: a.rotateToken},
-		{method: del, path: "/v2/tokens/{id}", summary: "Revoke a token", fresh: true, handle: a.revokeToken},
-		{method: get, path: "/v2/sessions", summary: "List one's own sessions", fresh: true, paged: true, query: search, answer: "[]Session", handle: a.listSessions},
-		{method: del, path: "/v2/sessions", summary: "End all one's sessions but that of the request", fresh: true, handle: a.endSessions},
-		{method: del, path: "/v2/sessions/{id}", summary: "End a session", fresh: true, handle: a.endSession},
-		{method: get, path: "/v2/profile", summary: "Read one's own free-form object", answer: "object", handle: a.showProfile},
-		{method: put, path: "/v2/profile", summary: "Replace one's own free-form object", body: "object", handle: a.putProfile},
-		{method: del, path: "/v2/profile", summary: "Forget one's own free-form object", handle: a.deleteProfile},
-		{method: get, path: "/v2/users", summary: "List the users of the tenant", fresh: true, paged: true, answer: "[]User", handle: a.listUsers, query: []param{
+		{method: get, path: "/v2/whoami", verb: loom.Self, summary: "Say who the request acts as", fresh: true, answer: "Whoami", handle: a.whoami},
+		{method: get, path: "/v2/tokens", verb: loom.Self, summary: "List one's own tokens", fresh: true, paged: true, query: search, answer: "[]Token", handle: a.listTokens},
+		{method: post, path: "/v2/tokens", verb: loom.Self, summary: "Make a token; its secret is shown this once", fresh: true, once: true, body: "TokenCreate", answer: "Token", handle: a.createToken},
+		{method: post, path: "/v2/tokens/{id}/rotate", verb: loom.Self, summary: "Give a token another secret, shown this once; the old one works 24 more hours", fresh: true, answer: "Token", handle: a.rotateToken},
+		{method: del, path: "/v2/tokens/{id}", verb: loom.Self, summary: "Revoke a token", fresh: true, handle: a.revokeToken},
+		{method: get, path: "/v2/sessions", verb: loom.Self, summary: "List one's own sessions", fresh: true, paged: true, query: search, answer: "[]Session", handle: a.listSessions},
+		{method: del, path: "/v2/sessions", verb: loom.Self, summary: "End all one's sessions but that of the request", fresh: true, handle: a.endSessions},
+		{method: del, path: "/v2/sessions/{id}", verb: loom.Self, summary: "End a session", fresh: true, handle: a.endSession},
+		{method: get, path: "/v2/profile", verb: loom.Profile, summary: "Read one's own free-form object", answer: "object", handle: a.showProfile},
+		{method: put, path: "/v2/profile", verb: loom.Profile, summary: "Replace one's own free-form object", body: "object", handle: a.putProfile},
+		{method: del, path: "/v2/profile", verb: loom.Profile, summary: "Forget one's own free-form object", handle: a.deleteProfile},
+		{method: get, path: "/v2/users", verb: loom.Administer, summary: "List the users of the tenant", fresh: true, paged: true, answer: "[]User", handle: a.listUsers, query: []param{
 			{"q", "string", "Words in id, name or e-mail address."},
 			{"role", "string", "Roles, separated by commas: user, admin, superadmin."},
 			{"disabled", "boolean", "Only disabled users, or none of them."},
 		}},
-		{method: post, path: "/v2/users", summary: "Make a user; a generated password is shown this once, and to be changed at the first sign-in", fresh: true, once: true, body: "UserCreate", answer: "User", handle: a.createUser},
-		{method: get, path: user, summary: "Read a user", fresh: true, answer: "User", handle: a.showUser},
-		{method: patch, path: user, summary: "Change a user", fresh: true, body: "UserEdit", answer: "User", handle: a.editUser},
-		{method: del, path: user, summary: "Remove a user who owns no live clusters", fresh: true, handle: a.deleteUser},
-		{method: get, path: user + "/tokens", summary: "List the tokens of a user", fresh: true, paged: true, query: search, answer: "[]Token", handle: a.userTokens},
-		{method: get, path: user + "/sessions", summary: "List the sessions of a user", fresh: true, paged: true, query: search, answer: "[]Session", handle: a.userSessions},
-		{method: get, path: "/v2/settings", summary: "Read the settings of the tenant", fresh: true, answer: "Settings", handle: a.showSettings},
-		{method: patch, path: "/v2/settings", summary: "Change settings of the tenant", fresh: true, body: "SettingsEdit", answer: "Settings", handle: a.editSettings},
-		{method: get, path: "/v2/tenants", summary: "List tenants", paged: true, query: search, answer: "[]Tenant", handle: a.listTenants},
-		{method: post, path: "/v2/tenants", summary: "Make a tenant", body: "TenantWrite", handle: a.createTenant},
-		{method: get, path: "/v2/tenants/{name}", summary: "Read a tenant", answer: "Tenant", handle: a.showTenant},
-		{method: put, path: "/v2/tenants/{name}", summary: "Change a tenant, or make it", body: "TenantWrite", handle: a.putTenant},
-		{method: del, path: "/v2/tenants/{name}", summary: "Delete a tenant that has no live clusters and no workers", handle: a.deleteTenant},
+		{method: post, path: "/v2/users", verb: loom.Administer, summary: "Make a user; a generated password is shown this once, and to be changed at the first sign-in", fresh: true, once: true, body: "UserCreate", answer: "User", handle: a.createUser},
+		{method: get, path: user, verb: loom.See, summary: "Read a user", fresh: true, answer: "User", handle: a.showUser},
+		{method: patch, path: user, verb: loom.Self, summary: "Change a user", fresh: true, body: "UserEdit", answer: "User", handle: a.editUser},
+		{method: del, path: user, verb: loom.Administer, summary: "Remove a user who owns no live clusters", fresh: true, handle: a.deleteUser},
+		{method: get, path: user + "/tokens", verb: loom.See, summary: "List the tokens of a user", fresh: true, paged: true, query: search, answer: "[]Token", handle: a.userTokens},
+		{method: get, path: user + "/sessions", verb: loom.See, summary: "List the sessions of a user", fresh: true, paged: true, query: search, answer: "[]Session", handle: a.userSessions},
+		{method: get, path: "/v2/settings", verb: loom.Read, summary: "Read the settings of the tenant", fresh: true, answer: "Settings", handle: a.showSettings},
+		{method: patch, path: "/v2/settings", verb: loom.Administer, summary: "Change settings of the tenant", fresh: true, body: "SettingsEdit", answer: "Settings", handle: a.editSettings},
+		{method: get, path: "/v2/tenants", verb: loom.Install, summary: "List tenants", paged: true, query: search, answer: "[]Tenant", handle: a.listTenants},
+		{method: post, path: "/v2/tenants", verb: loom.Install, summary: "Make a tenant", body: "TenantWrite", handle: a.createTenant},
+		{method: get, path: "/v2/tenants/{name}", verb: loom.Install, summary: "Read a tenant", answer: "Tenant", handle: a.showTenant},
+		{method: put, path: "/v2/tenants/{name}", verb: loom.Install, summary: "Change a tenant, or make it", body: "TenantWrite", handle: a.putTenant},
+		{method: del, path: "/v2/tenants/{name}", verb: loom.Install, summary: "Delete a tenant that has no live clusters and no workers", handle: a.deleteTenant},
 	}
 }

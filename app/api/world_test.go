@@ -55,8 +55,13 @@ var superActor = loom.Actor{Tenant: loom.SuperTenant, TenantName: "superadmin", 
 // newWorld builds the world; change, if any, is applied to the dependencies.
 func newWorld(t *testing.T, change ...func(*Deps)) *world {
 	t.Helper()
-	w := &world{t: t, schemas: readSchemas(t), stopping: make(chan struct{})}
-	w.db = worldTemplate.NewDatabase(t, func(db *testkit.Database) { makeBasis(t, db) })
+	return worldOn(t, worldTemplate.NewDatabase(t, func(db *testkit.Database) { makeBasis(t, db) }), change...)
+}
+
+// worldOn builds the world on a database of newWorld.
+func worldOn(t *testing.T, db *testkit.Database, change ...func(*Deps)) *world {
+	t.Helper()
+	w := &world{t: t, db: db, schemas: readSchemas(t), stopping: make(chan struct{})}
 	w.admin, w.user, w.second, w.foreign, w.super = basis.admin, basis.user, basis.second, basis.foreign, basis.super
 	ring := w.useCases()
 	w.ring = ring

@@ -70,7 +70,7 @@ func readTenant(actor loom.Actor, kind loom.EntityKind) (loom.TenantID, error) {
 	if !kind.Valid() {
 		return "", loom.NewError(loom.NotFound, "There is no catalog kind “%s”.", kind)
 	}
-	if err := actor.Require(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Read, actor.InTenant()); err != nil {
 		return "", err
 	}
 	if kind.Global() {
@@ -86,9 +86,9 @@ func writeTenant(actor loom.Actor, kind loom.EntityKind) (loom.TenantID, error) 
 		return "", err
 	}
 	if kind.Global() {
-		return tenant, actor.RequireSuperadmin()
+		return tenant, actor.May(loom.Install, loom.Installation)
 	}
-	return tenant, actor.RequireAdmin(loom.ScopeCatalogWrite)
+	return tenant, actor.May(loom.Publish, actor.InTenant())
 }
 
 // Entry gives one version of an entry, 0 for the newest. NotFound.
@@ -126,7 +126,7 @@ func (c *Catalog) Versions(ctx context.Context, actor loom.Actor, kind loom.Enti
 // Resolve merges a template, which need not be stored, with all that it extends
 // and includes. Errors: those of loom.ResolveTemplate.
 func (c *Catalog) Resolve(ctx context.Context, actor loom.Actor, t loom.Template) (loom.Template, error) {
-	if err := actor.Require(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Read, actor.InTenant()); err != nil {
 		return loom.Template{}, err
 	}
 	return loom.ResolveTemplate(t, store.TemplateLookup(ctx, c.db, actor.Tenant))

@@ -26,15 +26,15 @@ func checkSearch(text string) error {
 // administrators of every kind, to others the templates that are offered. Invalid for a
 // text that no entry can hold, and for too many words.
 func (c *Catalog) Find(ctx context.Context, actor loom.Actor, text string, limit int) ([]FoundEntry, error) {
-	if err := actor.Require(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Read, actor.InTenant()); err != nil {
 		return nil, err
 	}
 	if err := checkSearch(text); err != nil {
 		return nil, err
 	}
-	kinds := []loom.EntityKind{loom.KindTemplate}
-	if actor.IsAdmin() {
+	kinds, all := []loom.EntityKind{loom.KindTemplate}, actor.May(loom.Publish.Reading(), actor.InTenant()) == nil
+	if all {
 		kinds = loom.TenantKinds
 	}
-	return store.FindCatalog(ctx, c.db, actor.Tenant, kinds, text, actor.IsAdmin(), limit)
+	return store.FindCatalog(ctx, c.db, actor.Tenant, kinds, text, all, limit)
 }

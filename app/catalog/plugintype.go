@@ -17,7 +17,7 @@ func (c *Catalog) PluginTypes(ctx context.Context, actor loom.Actor, kind loom.E
 	if !kind.Global() {
 		return nil, loom.NewError(loom.NotFound, "Plugin types are %s and %s.", loom.KindProviderType, loom.KindAutomatorType)
 	}
-	if err := actor.Require(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Read, actor.InTenant()); err != nil {
 		return nil, err
 	}
 	stored, err := store.NewestCatalogEntries(ctx, c.db, loom.SuperTenant, kind)

@@ -32,7 +32,7 @@ type ResourceFilter struct {
 
 // Resources lists versions of plugin resources by name, then version.
 func (c *Catalog) Resources(ctx context.Context, actor loom.Actor, f ResourceFilter) ([]loom.Resource, error) {
-	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Publish.Reading(), actor.InTenant()); err != nil {
 		return nil, err
 	}
 	if err := checkResourceStatus(f.Status); err != nil {
@@ -223,7 +223,7 @@ func (c *Catalog) DeleteResource(ctx context.Context, actor loom.Actor, ref loom
 // Sync makes what is slated live, for all resources of the tenant at once. Tasks
 // that run keep the set they began with.
 func (c *Catalog) Sync(ctx context.Context, actor loom.Actor) error {
-	if err := actor.RequireAdmin(loom.ScopeCatalogWrite); err != nil {
+	if err := actor.May(loom.Publish, actor.InTenant()); err != nil {
 		return err
 	}
 	return store.Exec(ctx, c.db, func(tx *sqlx.Tx) error {
@@ -250,7 +250,7 @@ func (c *Catalog) Live(ctx context.Context, tenant loom.TenantID) (set int, live
 
 // mayWriteResource checks role, name and that the plugin declares the type.
 func (c *Catalog) mayWriteResource(ctx context.Context, actor loom.Actor, ref loom.ResourceRef) (loom.ResourceType, error) {
-	if err := actor.RequireAdmin(loom.ScopeCatalogWrite); err != nil {
+	if err := actor.May(loom.Publish, actor.InTenant()); err != nil {
 		return loom.ResourceType{}, err
 	}
 	declared, err := c.resourceType(ctx, ref)

@@ -16,7 +16,7 @@ import (
 // can hold: of each name the version that is live, else the one that goes live with the
 // next sync. Secrets are never among them; sealed counts those. Forbidden.
 func (c *Catalog) ExportableResources(ctx context.Context, actor loom.Actor) (found []loom.Resource, sealed int, err error) {
-	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Publish.Reading(), actor.InTenant()); err != nil {
 		return nil, 0, err
 	}
 	all, err := store.Resources(ctx, c.db, actor.Tenant, loom.ResourceRef{})
@@ -43,7 +43,7 @@ func (c *Catalog) ExportableResources(ctx context.Context, actor loom.Actor) (fo
 // files <kind>/<plugin>/<type>/<name>. It streams them; an archive that broke off has no
 // end, which whoever reads it notices. Forbidden.
 func (c *Catalog) ExportResources(ctx context.Context, actor loom.Actor, resources []loom.Resource, w io.Writer) error {
-	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Publish.Reading(), actor.InTenant()); err != nil {
 		return err
 	}
 	// What the actor may have is decided here, whoever made the list.

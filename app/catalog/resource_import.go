@@ -50,7 +50,7 @@ type ResourceTransfer struct {
 // an hour; one that the actor kept before is forgotten. Errors: Forbidden; Invalid for
 // what is no such archive, or is too large.
 func (c *Catalog) KeepResources(ctx context.Context, actor loom.Actor, r io.Reader, now time.Time) error {
-	if err := actor.RequireAdmin(loom.ScopeCatalogWrite); err != nil {
+	if err := actor.May(loom.Publish, actor.InTenant()); err != nil {
 		return err
 	}
 	formats, err := c.resourceFormats(ctx, actor)
@@ -169,7 +169,7 @@ func (c *Catalog) keptResources(ctx context.Context, actor loom.Actor) (keptArch
 // PreviewResources says what an import of the kept archive would do. Errors: Forbidden,
 // NotFound when none is kept, or only one that is older than an hour.
 func (c *Catalog) PreviewResources(ctx context.Context, actor loom.Actor, now time.Time) (ResourceTransfer, error) {
-	if err := actor.RequireAdmin(loom.ScopeCatalogWrite); err != nil {
+	if err := actor.May(loom.Publish, actor.InTenant()); err != nil {
 		return ResourceTransfer{}, err
 	}
 	k, err := c.keptResources(ctx, actor)

@@ -29,7 +29,7 @@ type ResourceList struct {
 // ListResources lists the plugin resources of the actor's tenant page by page. Errors:
 // Forbidden; Invalid for an unknown status or sort, and for a cursor of another list.
 func (c *Catalog) ListResources(ctx context.Context, actor loom.Actor, in ResourceListInput) (ResourceList, error) {
-	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Publish.Reading(), actor.InTenant()); err != nil {
 		return ResourceList{}, err
 	}
 	if err := checkResourceStatus(in.Status); err != nil {
@@ -43,7 +43,7 @@ func (c *Catalog) ListResources(ctx context.Context, actor loom.Actor, in Resour
 // ResourcesWaiting counts the versions that the next sync puts in use, and those that it
 // takes out of use. Forbidden.
 func (c *Catalog) ResourcesWaiting(ctx context.Context, actor loom.Actor) (in, out int, err error) {
-	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Publish.Reading(), actor.InTenant()); err != nil {
 		return 0, 0, err
 	}
 	return store.ResourcesWaiting(ctx, c.db, actor.Tenant)
@@ -65,7 +65,7 @@ type ResourceCluster = store.FileUse
 // with a file, by the version that is in use, else the newest, of its content. Those set up
 // with a version that was deleted are under 0. Forbidden.
 func (c *Catalog) ResourceClusters(ctx context.Context, actor loom.Actor, ref loom.ResourceRef, versions []loom.Resource) (map[int][]ResourceCluster, error) {
-	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Publish.Reading(), actor.InTenant()); err != nil {
 		return nil, err
 	}
 	if ref.Kind != string(loom.KindAutomatorType) {

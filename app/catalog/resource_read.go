@@ -42,7 +42,7 @@ type ArchiveFile struct {
 // list of files of an archive. Errors: Forbidden for those who may not change it,
 // NotFound.
 func (c *Catalog) ResourceContent(ctx context.Context, actor loom.Actor, r loom.Resource) (ResourceContent, error) {
-	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Publish.Reading(), actor.InTenant()); err != nil {
 		return ResourceContent{}, err
 	}
 	if r.Sealed {
@@ -80,7 +80,7 @@ func (c *Catalog) NoteFetched(ctx context.Context, tenant loom.TenantID, host st
 // Fetched gives the number of the actor's tenant's newest set, and which hosts have
 // fetched what. Forbidden.
 func (c *Catalog) Fetched(ctx context.Context, actor loom.Actor) (set int, fetches []ResourceFetch, err error) {
-	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Publish.Reading(), actor.InTenant()); err != nil {
 		return 0, nil, err
 	}
 	if set, _, err = store.LiveResources(ctx, c.db, actor.Tenant); err != nil {

@@ -31,7 +31,7 @@ type ResourceUse struct {
 // read that are in use or staged and can be shown as text; secrets and archives are not.
 // Forbidden.
 func (c *Catalog) ResourceUsers(ctx context.Context, actor loom.Actor, ref loom.ResourceRef) (ResourceUse, error) {
-	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Publish.Reading(), actor.InTenant()); err != nil {
 		return ResourceUse{}, err
 	}
 	f, err := c.finder(ctx, c.db, actor.Tenant, []loom.EntityKind{loom.KindService, loom.KindProvider})

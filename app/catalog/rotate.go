@@ -27,7 +27,7 @@ type ProviderUse struct {
 // AtWork says which operations that have not ended use a provider of the actor's
 // tenant. Their tasks take the credentials that are stored when each begins.
 func (c *Catalog) AtWork(ctx context.Context, actor loom.Actor, provider string) (ProviderUse, error) {
-	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Publish.Reading(), actor.InTenant()); err != nil {
 		return ProviderUse{}, err
 	}
 	return atWork(ctx, c.db, actor.Tenant, provider)

@@ -46,7 +46,7 @@ type KeptInput struct {
 // bundle is kept; Conflict when the catalog or the bundle changed since its preview;
 // Invalid for a new name that is none, or taken, and when nothing was chosen.
 func (c *Catalog) ImportKept(ctx context.Context, actor loom.Actor, in KeptInput, now time.Time) (Report, error) {
-	if err := actor.RequireAdmin(loom.ScopeCatalogWrite); err != nil {
+	if err := actor.May(loom.Publish, actor.InTenant()); err != nil {
 		return Report{}, err
 	}
 	b, sum, err := c.kept(ctx, actor, now)

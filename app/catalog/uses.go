@@ -91,11 +91,7 @@ func (c *Catalog) Uses(ctx context.Context, actor loom.Actor, kind loom.EntityKi
 	for _, k := range loom.TenantKinds {
 		uses = append(uses, byKind[k]...)
 	}
-	var owner loom.UserID
-	if !actor.IsAdmin() {
-		owner = actor.User
-	}
-	clusters, err := store.ClustersMadeFrom(ctx, c.db, actor.Tenant, owner, kind, name)
+	clusters, err := store.ClustersMadeFrom(ctx, c.db, actor.Tenant, store.SeenBy(actor), kind, name)
 	for _, id := range clusters {
 		uses = append(uses, Use{Kind: KindCluster, Name: id.String()})
 	}

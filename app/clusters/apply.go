@@ -35,7 +35,7 @@ func (s *stale) Error() string { return "stale preview: " + strings.Join(s.diffe
 // preview, as far as one can be made.
 func (u *Clusters) Apply(ctx context.Context, actor loom.Actor, in ApplyInput) (loom.OperationRef, error) {
 	var none loom.OperationRef
-	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
+	if err := actor.May(loom.Operate, actor.Mine()); err != nil {
 		return none, err
 	}
 	if in.Hash == "" {
@@ -198,7 +198,7 @@ func (u *Clusters) lateLive(ctx context.Context, c *change, given map[string]any
 // cluster that exists. Errors: those of Preview, and Invalid with the missing
 // provider fields.
 func (u *Clusters) Begin(ctx context.Context, actor loom.Actor, in PreviewInput) (loom.OperationRef, error) {
-	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
+	if err := actor.May(loom.Operate, actor.Mine()); err != nil {
 		return loom.OperationRef{}, err
 	}
 	ref, _, err := u.execute(ctx, actor, in, nil)
@@ -308,12 +308,12 @@ func (c *change) revalidate(ctx context.Context, tx *sqlx.Tx, tenant loom.Tenant
 func (u *Clusters) begin(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, seen loom.Cluster, c *change, given map[string]any, verb string) (loom.OperationRef, error) {
 	var none loom.OperationRef
 	cluster, err := store.LockCluster(ctx, tx, actor.Tenant, seen.ID)
-	if err := visible(actor, seen.ID, cluster.Owner, err); err != nil {
+	if err := allowed(actor, verbOf(c.Kind), seen.ID, cluster.Owner, err); err != nil {
 		return none, err
 	}
 	// He may have been an administrator when he made a preview of it.
 	if len(c.Input.Change.Skip) > 0 {
-		if err := actor.RequireAdmin(loom.ScopeClusterWrite); err != nil {
+		if err := actor.May(loom.Override, actor.InTenant()); err != nil {
 			return none, err
 		}
 	}

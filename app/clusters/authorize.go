@@ -20,7 +20,7 @@ import (
 // an account without keys, without a ready node, and when the state of the cluster does
 // not allow it; Invalid with missing provider fields.
 func (u *Clusters) Authorize(ctx context.Context, actor loom.Actor, id loom.ClusterID, fields map[string]any) (loom.OperationRef, error) {
-	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
+	if err := actor.May(loom.Operate, actor.Mine()); err != nil {
 		return loom.OperationRef{}, err
 	}
 	ref, _, err := u.execute(ctx, actor, PreviewInput{Kind: loom.ChangeAuthorize, Cluster: id, ProviderFields: fields}, nil)

@@ -105,19 +105,28 @@ func noCluster(id loom.ClusterID) error {
 
 // see checks that the actor may read the cluster.
 func (u *Clusters) see(ctx context.Context, actor loom.Actor, id loom.ClusterID) error {
-	if err := actor.Require(loom.ScopeRead); err != nil {
-		return err
-	}
 	owner, err := ownerOf(ctx, u.kept, actor.Tenant, id)
-	return visible(actor, id, owner, err)
+	return allowed(actor, loom.See, id, owner, err)
 }
 
-// visible turns "not there" and "not yours" into the same NotFound.
-func visible(actor loom.Actor, id loom.ClusterID, owner loom.Account, err error) error {
-	if err == nil && !actor.MaySee(owner) || err != nil && isNotFound(err) {
+// allowed asks whether the actor may do something to a cluster that was read, unless that
+// failed, and turns "not there" and "not yours" into the same NotFound.
+func allowed(actor loom.Actor, verb loom.Verb, id loom.ClusterID, owner loom.Account, err error) error {
+	if err == nil {
+		err = actor.May(verb, loom.OwnedBy(owner))
+	}
+	if isNotFound(err) {
 		return noCluster(id)
 	}
 	return err
+}
+
+// verbOf is what a change of a cluster needs.
+func verbOf(kind loom.ChangeKind) loom.Verb {
+	if kind == loom.ChangeDelete {
+		return loom.Own
+	}
+	return loom.Operate
 }
 
 func isNotFound(err error) bool { return errors.Is(err, loom.NotFound) }

@@ -148,7 +148,7 @@ func (c *change) checkMacros(owner loom.UserID, field string, config map[string]
 // the old one back. Errors: Invalid, also with missing provider fields; NotFound,
 // also for a revision; Conflict.
 func (u *Clusters) Configure(ctx context.Context, actor loom.Actor, id loom.ClusterID, in ConfigureInput, fields map[string]any) (loom.OperationRef, error) {
-	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
+	if err := actor.May(loom.Operate, actor.Mine()); err != nil {
 		return loom.OperationRef{}, err
 	}
 	ref, _, err := u.execute(ctx, actor, PreviewInput{Kind: loom.ChangeConfigure, Cluster: id, Configure: &in, ProviderFields: fields}, nil)

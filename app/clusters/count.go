@@ -11,7 +11,7 @@ import (
 // Counts counts the clusters of the actor's tenant that are not terminated, by
 // status, for its administrators. Forbidden.
 func (u *Clusters) Counts(ctx context.Context, actor loom.Actor) (map[loom.ClusterStatus]int, error) {
-	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Administer.Reading(), actor.InTenant()); err != nil {
 		return nil, err
 	}
 	return store.LiveClusters(ctx, u.db, actor.Tenant)
@@ -20,14 +20,10 @@ func (u *Clusters) Counts(ctx context.Context, actor loom.Actor) (map[loom.Clust
 // Counted counts the clusters that the actor may see, by status: each as far as
 // loom.CountLimit and one more.
 func (u *Clusters) Counted(ctx context.Context, actor loom.Actor, statuses []loom.ClusterStatus) (map[loom.ClusterStatus]int, error) {
-	if err := actor.Require(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.See, actor.Mine()); err != nil {
 		return nil, err
 	}
-	owner := actor.User
-	if actor.IsAdmin() {
-		owner = ""
-	}
-	return store.ClustersCounted(ctx, u.kept, actor.Tenant, owner, statuses)
+	return store.ClustersCounted(ctx, u.kept, actor.Tenant, store.SeenBy(actor), statuses)
 }
 
 // OfTenants asks for a part of the clusters of all tenants.
@@ -51,7 +47,7 @@ type OfTenantsList struct {
 // ClustersOfTenants lists the clusters of all tenants, by name and number only, for
 // superadmins. Errors: Forbidden; Invalid for a status that there is not.
 func (u *Clusters) ClustersOfTenants(ctx context.Context, actor loom.Actor, in OfTenants) (OfTenantsList, error) {
-	if err := actor.RequireSuperadminTo(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Install.Reading(), loom.Installation); err != nil {
 		return OfTenantsList{}, err
 	}
 	if in.Status != "" && !slices.Contains(loom.ClusterStatuses, in.Status) {

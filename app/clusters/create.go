@@ -86,7 +86,7 @@ func (u *Clusters) draftCreate(ctx context.Context, actor loom.Actor, in loom.Cr
 // the operation, which is running when Create returns. Errors: those of Preview,
 // and Invalid with the missing provider fields.
 func (u *Clusters) Create(ctx context.Context, actor loom.Actor, in loom.CreateInput) (loom.OperationRef, error) {
-	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
+	if err := actor.May(loom.Create, actor.InTenant()); err != nil {
 		return loom.OperationRef{}, err
 	}
 	c, p, err := u.draftCreate(ctx, actor, in, false)

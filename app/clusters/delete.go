@@ -29,7 +29,7 @@ type DeleteInput struct {
 // Invalid with missing provider fields; Forbidden where somebody else than an
 // administrator abandons machines.
 func (u *Clusters) Delete(ctx context.Context, actor loom.Actor, id loom.ClusterID, in DeleteInput) (loom.OperationRef, error) {
-	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
+	if err := actor.May(loom.Own, actor.Mine()); err != nil {
 		return loom.OperationRef{}, err
 	}
 	if in.Abandon {
@@ -55,7 +55,7 @@ func (u *Clusters) Delete(ctx context.Context, actor loom.Actor, id loom.Cluster
 // read, which its revision guards until the lock; otherwise it does nothing.
 func (u *Clusters) deleteIf(ctx context.Context, actor loom.Actor, id loom.ClusterID, in DeleteInput, still func(c loom.Cluster) bool) (loom.OperationRef, error) {
 	ref, cluster, err := u.execute(ctx, actor, PreviewInput{Kind: loom.ChangeDelete, Cluster: id, ProviderFields: in.ProviderFields}, still)
-	if err != nil && cluster.Status == loom.ClusterTerminated && actor.MaySee(cluster.Owner) {
+	if err != nil && cluster.Status == loom.ClusterTerminated && actor.May(loom.Own, loom.OwnedBy(cluster.Owner)) == nil {
 		return loom.OperationRef{}, nil
 	}
 	return ref, err
@@ -69,7 +69,7 @@ func (u *Clusters) abortFirst(ctx context.Context, actor loom.Actor, id loom.Clu
 	return store.InTx(ctx, u.db, func(tx *sqlx.Tx) (loom.OperationRef, error) {
 		var none loom.OperationRef
 		cluster, err := store.LockCluster(ctx, tx, actor.Tenant, id)
-		if err := visible(actor, id, cluster.Owner, err); err != nil {
+		if err := allowed(actor, loom.Own, id, cluster.Owner, err); err != nil {
 			return none, err
 		}
 		if cluster.Status != loom.ClusterPending || cluster.LatestOperation == 0 || still != nil && !still(cluster) {
@@ -144,12 +144,12 @@ func (u *Clusters) abandon(ctx context.Context, actor loom.Actor, id loom.Cluste
 	if err := u.see(ctx, actor, id); err != nil {
 		return err
 	}
-	if err := actor.RequireAdmin(loom.ScopeClusterWrite); err != nil {
+	if err := actor.May(loom.Override, actor.InTenant()); err != nil {
 		return err
 	}
 	return store.Exec(ctx, u.db, func(tx *sqlx.Tx) error {
 		cluster, err := store.LockCluster(ctx, tx, actor.Tenant, id)
-		if err := visible(actor, id, cluster.Owner, err); err != nil || cluster.Status == loom.ClusterTerminated {
+		if err := allowed(actor, loom.Override, id, cluster.Owner, err); err != nil || cluster.Status == loom.ClusterTerminated {
 			return err
 		}
 		if err := u.mayBegin(ctx, tx, cluster, loom.ChangeDelete); err != nil {
@@ -177,7 +177,7 @@ func (u *Clusters) abandon(ctx context.Context, actor loom.Actor, id loom.Cluste
 // terminates the cluster: a superadmin does it as the tenant's administrator, and is
 // named in its audit. Errors: Forbidden, NotFound, Conflict where nothing was left.
 func (u *Clusters) AbandonIn(ctx context.Context, actor loom.Actor, tenant loom.Tenant, id loom.ClusterID) error {
-	if err := actor.RequireSuperadmin(); err != nil {
+	if err := actor.May(loom.Install, loom.Installation); err != nil {
 		return err
 	}
 	if tenant.ID == actor.Tenant {

@@ -63,11 +63,16 @@ func (u *Clusters) Edit(ctx context.Context, actor loom.Actor, id loom.ClusterID
 		if err := u.see(ctx, actor, id); err != nil {
 			return loom.Cluster{}, err
 		}
-		if err := actor.RequireAdmin(loom.ScopeClusterWrite); err != nil {
+		if err := actor.May(loom.Override, actor.InTenant()); err != nil {
 			return loom.Cluster{}, err
 		}
 	}
 	return u.edit(ctx, actor, id, func(tx *sqlx.Tx, c *loom.Cluster) error {
+		if in.Protected != nil {
+			if err := actor.May(loom.Own, loom.OwnedBy(c.Owner)); err != nil {
+				return err
+			}
+		}
 		if in.Owner != nil {
 			wrong, err := u.checkOwner(ctx, tx, actor, *in.Owner)
 			if err != nil {
@@ -124,12 +129,12 @@ func (u *Clusters) checkOwner(ctx context.Context, tx *sqlx.Tx, actor loom.Actor
 
 // edit does what needs no plan, under the lock of the cluster.
 func (u *Clusters) edit(ctx context.Context, actor loom.Actor, id loom.ClusterID, apply func(tx *sqlx.Tx, c *loom.Cluster) error) (loom.Cluster, error) {
-	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
+	if err := actor.May(loom.Operate, actor.Mine()); err != nil {
 		return loom.Cluster{}, err
 	}
 	return store.InTx(ctx, u.db, func(tx *sqlx.Tx) (loom.Cluster, error) {
 		c, err := store.LockCluster(ctx, tx, actor.Tenant, id)
-		if err := visible(actor, id, c.Owner, err); err != nil {
+		if err := allowed(actor, loom.Operate, id, c.Owner, err); err != nil {
 			return loom.Cluster{}, err
 		}
 		before := editable(c)

@@ -99,7 +99,7 @@ func summarizeExpand(v *PreviewView) string { return "Adds " + count(v.Made, "no
 // there may be gaps. The present number always counts. Errors: NotFound, Conflict.
 func (u *Clusters) Sizes(ctx context.Context, actor loom.Actor, id loom.ClusterID) (loom.SizeRange, error) {
 	var none loom.SizeRange
-	if err := actor.Require(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Operate.Reading(), actor.Mine()); err != nil {
 		return none, err
 	}
 	cluster, nodes, err := u.consistentRead(ctx, actor, PreviewInput{Kind: loom.ChangeExpand, Cluster: id})

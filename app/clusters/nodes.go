@@ -27,14 +27,10 @@ type NodePage struct {
 // history; secrets among their facts are masked. The page sorts by clusterId, then
 // by number. Invalid for a wrong sort, limit or cursor.
 func (u *Clusters) Nodes(ctx context.Context, actor loom.Actor, page loom.Page) (NodePage, error) {
-	if err := actor.Require(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.See, actor.Mine()); err != nil {
 		return NodePage{}, err
 	}
-	owner := actor.User
-	if actor.IsAdmin() {
-		owner = ""
-	}
-	list, err := store.NodesByTenant(ctx, u.db, actor.Tenant, owner, page)
+	list, err := store.NodesByTenant(ctx, u.db, actor.Tenant, store.SeenBy(actor), page)
 	if err != nil {
 		return NodePage{}, err
 	}
@@ -63,15 +59,15 @@ func (u *Clusters) Nodes(ctx context.Context, actor loom.Actor, page loom.Page) 
 // NodeByID reads one node by its id alone. NotFound for a node of a cluster that
 // the actor may not see.
 func (u *Clusters) NodeByID(ctx context.Context, actor loom.Actor, id loom.NodeID) (NodeView, error) {
-	if err := actor.Require(loom.ScopeRead); err != nil {
-		return NodeView{}, err
-	}
 	none := loom.NewError(loom.NotFound, "There is no node “%.40s”.", id)
 	if id == "" || len(checkStorable("id", string(id))) > 0 {
 		return NodeView{}, none
 	}
 	cluster, owner, err := store.OwnerOfNode(ctx, u.db, actor.Tenant, id)
-	if isNotFound(err) || err == nil && !actor.MaySee(owner) {
+	if err == nil {
+		err = actor.May(loom.See, loom.OwnedBy(owner))
+	}
+	if isNotFound(err) {
 		return NodeView{}, none
 	}
 	if err != nil {
@@ -121,7 +117,7 @@ func (u *Clusters) NodeProperties(ctx context.Context, actor loom.Actor, id loom
 // administrators of its tenant; a node that is not there is no error. Conflict for
 // one that has or had a machine, and while the cluster is busy.
 func (u *Clusters) RemoveNode(ctx context.Context, actor loom.Actor, id loom.NodeID) error {
-	if err := actor.RequireAdmin(loom.ScopeAdmin); err != nil {
+	if err := actor.May(loom.Administer, actor.InTenant()); err != nil {
 		return err
 	}
 	cluster, _, err := store.OwnerOfNode(ctx, u.db, actor.Tenant, id)

@@ -47,7 +47,7 @@ var (
 // Errors: Forbidden; Invalid, also for a cluster that is not there; Conflict while
 // the cluster is pending or the node busy, and for what cannot change.
 func (u *Clusters) WriteNode(ctx context.Context, actor loom.Actor, in NodeInput) (created bool, err error) {
-	if err := actor.RequireAdmin(loom.ScopeAdmin); err != nil {
+	if err := actor.May(loom.Administer, actor.InTenant()); err != nil {
 		return false, err
 	}
 	if err := loom.InvalidFields(in.check()); err != nil {

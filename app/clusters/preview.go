@@ -117,7 +117,7 @@ func digest(body []byte, plan loom.Plan, revision int) (string, error) {
 // Errors: Invalid, NotFound, Conflict (the cluster is in the wrong state),
 // Exhausted, Unsolvable, Unavailable.
 func (u *Clusters) Preview(ctx context.Context, actor loom.Actor, in PreviewInput) (PreviewView, error) {
-	if err := actor.Require(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Operate.Reading(), actor.Mine()); err != nil {
 		return PreviewView{}, err
 	}
 	p, c, err := u.preview(ctx, actor, in)
@@ -156,7 +156,7 @@ func (u *Clusters) PreviewByID(ctx context.Context, actor loom.Actor, id loom.Pr
 
 // loadPreview reads a preview with its body, as stored and decoded, and makes its plan.
 func (u *Clusters) loadPreview(ctx context.Context, actor loom.Actor, id loom.PreviewID) (loom.Preview, []byte, *change, error) {
-	if err := actor.Require(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Operate.Reading(), actor.Mine()); err != nil {
 		return loom.Preview{}, nil, nil, err
 	}
 	p, data, err := u.seePreview(ctx, actor, id)
@@ -203,7 +203,7 @@ func noPreview(err error) error {
 // Discard drops a preview of the actor. NotFound as PreviewByID, and for one that
 // was applied.
 func (u *Clusters) Discard(ctx context.Context, actor loom.Actor, id loom.PreviewID) error {
-	if err := actor.Require(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Operate.Reading(), actor.Mine()); err != nil {
 		return err
 	}
 	if _, _, err := u.seePreview(ctx, actor, id); err != nil {

@@ -151,11 +151,8 @@ func (u *Clusters) divide(ctx context.Context, v *ClusterView, all []loom.Node) 
 
 // load reads a cluster that the actor may see, and its latest operation.
 func (u *Clusters) load(ctx context.Context, actor loom.Actor, id loom.ClusterID) (loom.Cluster, *loom.Operation, error) {
-	if err := actor.Require(loom.ScopeRead); err != nil {
-		return loom.Cluster{}, nil, err
-	}
 	cluster, err := store.ClusterByID(ctx, u.kept, actor.Tenant, id)
-	if err := visible(actor, id, cluster.Owner, err); err != nil {
+	if err := allowed(actor, loom.See, id, cluster.Owner, err); err != nil {
 		return loom.Cluster{}, nil, err
 	}
 	latest, err := latestOperation(ctx, u.kept, cluster)
@@ -303,7 +300,7 @@ type List struct {
 // Clusters lists the clusters that the actor may see. Invalid for a wrong sort,
 // limit, status or cursor.
 func (u *Clusters) Clusters(ctx context.Context, actor loom.Actor, in ListInput) (List, error) {
-	if err := actor.Require(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.See, actor.Mine()); err != nil {
 		return List{}, err
 	}
 	var errs []loom.FieldError
@@ -326,12 +323,7 @@ func (u *Clusters) Clusters(ctx context.Context, actor loom.Actor, in ListInput)
 	if err := loom.InvalidFields(errs); err != nil {
 		return List{}, err
 	}
-	if !actor.IsAdmin() {
-		if f.Owner != "" && f.Owner != actor.User {
-			return List{Items: []loom.ClusterSummary{}}, nil
-		}
-		f.Owner = actor.User
-	}
+	f.Viewer = store.SeenBy(actor)
 	page, err := store.ClustersByTenant(ctx, u.db, actor.Tenant, f, in.Page)
 	if err != nil {
 		return List{}, err

@@ -84,7 +84,7 @@ func (in *ChangeInput) patch() *ConfigureInput {
 // Try works out what Preview would show and keeps nothing of it: the answer has no
 // id and cannot be applied. Forms ask it while they are filled in. Errors: as Preview.
 func (u *Clusters) Try(ctx context.Context, actor loom.Actor, in PreviewInput) (PreviewView, error) {
-	if err := actor.Require(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Operate.Reading(), actor.Mine()); err != nil {
 		return PreviewView{}, err
 	}
 	p, c, err := u.preview(ctx, actor, in)
@@ -178,7 +178,7 @@ func (u *Clusters) changeOf(ctx context.Context, actor loom.Actor, in PreviewInp
 func (u *Clusters) consistentRead(ctx context.Context, actor loom.Actor, in PreviewInput) (loom.Cluster, []loom.Node, error) {
 	for range maxTries {
 		cluster, err := store.ClusterByID(ctx, u.db, actor.Tenant, in.Cluster)
-		if err := visible(actor, in.Cluster, cluster.Owner, err); err != nil {
+		if err := allowed(actor, verbOf(in.Kind).Reading(), in.Cluster, cluster.Owner, err); err != nil {
 			return cluster, nil, err
 		}
 		if _, there := cluster.Services[in.Service]; in.Service != "" && !there {

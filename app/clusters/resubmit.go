@@ -26,7 +26,7 @@ func keptRequest(in PreviewInput) ([]byte, error) {
 // the request itself.
 func (u *Clusters) Resubmit(ctx context.Context, actor loom.Actor, of loom.OperationRef, fields map[string]any) (loom.OperationRef, error) {
 	var none loom.OperationRef
-	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
+	if err := actor.May(loom.Operate, actor.Mine()); err != nil {
 		return none, err
 	}
 	in, err := u.Refused(ctx, actor, of)

@@ -40,7 +40,7 @@ type RetryInput struct {
 // changed, and with missing provider fields; Unsolvable where the cluster would break
 // its rules.
 func (u *Clusters) Retry(ctx context.Context, actor loom.Actor, of loom.OperationRef, in RetryInput) (loom.OperationRef, error) {
-	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
+	if err := actor.May(loom.Operate, actor.Mine()); err != nil {
 		return loom.OperationRef{}, err
 	}
 	if err := u.seeOperation(ctx, actor, of); err != nil {
@@ -73,7 +73,7 @@ func draftRetry(ctx context.Context, u *Clusters, r request, c *change) error {
 		return loom.NewError(loom.Conflict, "Only the latest operation that began can be retried, and that is operation %d.", latest.Ref.Number)
 	}
 	if len(in.Skip) > 0 {
-		if err := actor.RequireAdmin(loom.ScopeClusterWrite); err != nil {
+		if err := actor.May(loom.Override, actor.InTenant()); err != nil {
 			return err
 		}
 		if err := loom.InvalidFields(loom.CheckReason("reason", in.Reason)); err != nil {

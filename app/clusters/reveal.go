@@ -34,7 +34,7 @@ func (u *Clusters) RevealPassword(ctx context.Context, actor loom.Actor, id loom
 }
 
 func (u *Clusters) reveal(ctx context.Context, actor loom.Actor, id loom.ClusterID, node loom.NodeID, key bool) (Revealed, error) {
-	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
+	if err := actor.May(loom.Operate, actor.Mine()); err != nil {
 		return Revealed{}, err
 	}
 	if err := u.see(ctx, actor, id); err != nil {
@@ -80,11 +80,11 @@ func (u *Clusters) reveal(ctx context.Context, actor loom.Actor, id loom.Cluster
 // the audit. NotFound where there is none, as where the provider brings the sign-in, and
 // for clusters that the actor may not see.
 func (u *Clusters) Key(ctx context.Context, actor loom.Actor, id loom.ClusterID) (loom.Secret, error) {
-	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
+	if err := actor.May(loom.Operate, actor.Mine()); err != nil {
 		return loom.Secret{}, err
 	}
 	c, err := store.ClusterByID(ctx, u.db, actor.Tenant, id)
-	if err := visible(actor, id, c.Owner, err); err != nil {
+	if err := allowed(actor, loom.Operate, id, c.Owner, err); err != nil {
 		return loom.Secret{}, err
 	}
 	nodes, err := store.NodesBriefly(ctx, u.db, actor.Tenant, id)

@@ -18,7 +18,7 @@ import (
 // releases that did not keep the layout, and when nothing would change; Exhausted;
 // Invalid with missing provider fields.
 func (u *Clusters) Rollback(ctx context.Context, actor loom.Actor, of loom.OperationRef, fields map[string]any) (loom.OperationRef, error) {
-	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
+	if err := actor.May(loom.Operate, actor.Mine()); err != nil {
 		return loom.OperationRef{}, err
 	}
 	if err := u.seeOperation(ctx, actor, of); err != nil {

@@ -21,7 +21,7 @@ type ServicesInput struct {
 // RunServices starts, stops or restarts services of a cluster at once. Errors:
 // NotFound, also for a service that is not on the cluster, Conflict, Invalid.
 func (u *Clusters) RunServices(ctx context.Context, actor loom.Actor, id loom.ClusterID, in ServicesInput) (loom.OperationRef, error) {
-	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
+	if err := actor.May(loom.Operate, actor.Mine()); err != nil {
 		return loom.OperationRef{}, err
 	}
 	switch in.Kind {

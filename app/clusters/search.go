@@ -90,15 +90,12 @@ type Found struct {
 // cannot be read.
 func (u *Clusters) Find(ctx context.Context, actor loom.Actor, q string, limit int) (Found, error) {
 	var found Found
-	if err := actor.Require(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.See, actor.Mine()); err != nil {
 		return found, err
 	}
-	f := store.ClusterFilter{Uncounted: true, Brief: true}
+	f := store.ClusterFilter{Viewer: store.SeenBy(actor), Uncounted: true, Brief: true}
 	if err := loom.InvalidFields(readSearch(q, &f)); err != nil {
 		return found, err
-	}
-	if !actor.IsAdmin() {
-		f.Owner = actor.User
 	}
 	var err error
 	word := strings.ToLower(strings.TrimSpace(q))
@@ -107,10 +104,10 @@ func (u *Clusters) Find(ctx context.Context, actor loom.Actor, q string, limit i
 	case store.FewLetters(word) && len(f.Words) == 1 && len(f.Terms) == 0:
 		// Each node is looked at for it: once for both.
 		var clusters []loom.ClusterID
-		found.Nodes, clusters, err = store.SearchFewLetters(ctx, u.db, actor.Tenant, f.Owner, word, limit)
+		found.Nodes, clusters, err = store.SearchFewLetters(ctx, u.db, actor.Tenant, f.Viewer, word, limit)
 		f.OfNodes = &clusters
 	default:
-		found.Nodes, err = store.SearchNodes(ctx, u.db, actor.Tenant, f.Owner, word, limit)
+		found.Nodes, err = store.SearchNodes(ctx, u.db, actor.Tenant, f.Viewer, word, limit)
 	}
 	if err != nil {
 		return found, err

@@ -74,7 +74,7 @@ func stillFits(c loom.Cluster, t loom.Template, nodes []loom.Node) error {
 // all that it extends and includes, at once and without an operation. Nothing
 // else of the cluster changes. Errors as a preview of the kind sync.
 func (u *Clusters) Sync(ctx context.Context, actor loom.Actor, id loom.ClusterID) error {
-	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
+	if err := actor.May(loom.Operate, actor.Mine()); err != nil {
 		return err
 	}
 	for try := 0; ; try++ {
@@ -100,7 +100,7 @@ func (u *Clusters) Sync(ctx context.Context, actor loom.Actor, id loom.ClusterID
 // or *stale where cluster or template are not as they were seen.
 func (u *Clusters) sync(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, seen loom.Cluster, c *change, verb string) error {
 	cluster, err := store.LockCluster(ctx, tx, actor.Tenant, seen.ID)
-	if err := visible(actor, seen.ID, cluster.Owner, err); err != nil {
+	if err := allowed(actor, loom.Operate, seen.ID, cluster.Owner, err); err != nil {
 		return err
 	}
 	if err := u.mayBegin(ctx, tx, cluster, loom.ChangeSync); err != nil {

@@ -38,13 +38,13 @@ func (u *Clusters) Operation(ctx context.Context, actor loom.Actor, ref loom.Ope
 // see, by cluster, in one query, with the counts of their tasks where counted says so; why
 // one waits is left out.
 func (u *Clusters) LatestOperations(ctx context.Context, actor loom.Actor, clusters []loom.ClusterSummary, counted bool) (map[loom.ClusterID]loom.Operation, error) {
-	if err := actor.Require(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.See, actor.Mine()); err != nil {
 		return nil, err
 	}
 	out := map[loom.ClusterID]loom.Operation{}
 	var ids []loom.ClusterID
 	for _, c := range clusters {
-		if actor.IsAdmin() || c.Owner.User == actor.User {
+		if actor.May(loom.See, loom.OwnedBy(c.Owner)) == nil {
 			ids = append(ids, c.ID)
 		}
 	}

@@ -100,7 +100,7 @@ func (s TrialSize) Why() string {
 // template that cannot be used is an answer, not an error. Errors: Forbidden for
 // others than administrators; NotFound for a stored template that is not there.
 func (u *Clusters) TryTemplate(ctx context.Context, actor loom.Actor, in TrialInput) (Trial, error) {
-	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Publish.Reading(), actor.InTenant()); err != nil {
 		return Trial{}, err
 	}
 	name := in.Template

@@ -77,10 +77,11 @@ func (o *Operations) controlOnce(ctx context.Context, actor loom.Actor, ref loom
 		if err != nil {
 			return loom.Operation{}, err
 		}
-		if !actor.MaySee(owner) {
+		err = actor.May(loom.Operate, loom.OwnedBy(owner))
+		if errors.Is(err, loom.NotFound) {
 			return loom.Operation{}, loom.NewError(loom.NotFound, "There is no operation %s.", ref)
 		}
-		if err := actor.Require(loom.ScopeClusterWrite); err != nil {
+		if err != nil {
 			return loom.Operation{}, err
 		}
 		op, err := store.LockOperation(ctx, tx, actor.Tenant, ref)
@@ -106,7 +107,7 @@ func (o *Operations) controlOnce(ctx context.Context, actor loom.Actor, ref loom
 // operation that is not paused and a task that does not wait to run.
 func (o *Operations) Skip(ctx context.Context, actor loom.Actor, ref loom.TaskRef, reason string) error {
 	_, err := o.control(ctx, actor, ref.Operation, "skip", func(tx *sqlx.Tx, op *loom.Operation) (bool, error) {
-		if err := actor.RequireAdmin(loom.ScopeClusterWrite); err != nil {
+		if err := actor.May(loom.Override, actor.InTenant()); err != nil {
 			return false, err
 		}
 		task, err := store.TaskByRef(ctx, tx, actor.Tenant, ref)

@@ -259,7 +259,7 @@ type SentDelivery struct {
 // Delivery reads a delivery of a hook with the body that was, or will be, sent.
 // NotFound.
 func (u *Hooks) Delivery(ctx context.Context, actor loom.Actor, id loom.HookID, delivery loom.DeliveryID) (SentDelivery, error) {
-	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Administer.Reading(), actor.InTenant()); err != nil {
 		return SentDelivery{}, err
 	}
 	d, notice, err := store.SentDelivery(ctx, u.db, actor.Tenant, id, delivery)
@@ -280,7 +280,7 @@ func (u *Hooks) Delivery(ctx context.Context, actor loom.Actor, id loom.HookID, 
 // is off, and waits for the answer. It is no delivery and is not tried again. An
 // endpoint that does not work is an answer, not an error. NotFound.
 func (u *Hooks) Test(ctx context.Context, actor loom.Actor, id loom.HookID) (TestResult, error) {
-	if err := actor.RequireAdmin(loom.ScopeAdmin); err != nil {
+	if err := actor.May(loom.Administer, actor.InTenant()); err != nil {
 		return TestResult{}, err
 	}
 	h, err := store.HookByID(ctx, u.db, actor.Tenant, id)

@@ -94,7 +94,7 @@ const maxHooks = 100
 // Hooks lists the hooks of the actor's tenant; a superadmin's include the global
 // ones.
 func (u *Hooks) Hooks(ctx context.Context, actor loom.Actor) ([]loom.Hook, error) {
-	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Administer.Reading(), actor.InTenant()); err != nil {
 		return nil, err
 	}
 	return store.Hooks(ctx, u.db, actor.Tenant)
@@ -102,7 +102,7 @@ func (u *Hooks) Hooks(ctx context.Context, actor loom.Actor) ([]loom.Hook, error
 
 // Hook reads a hook of the actor's tenant. NotFound.
 func (u *Hooks) Hook(ctx context.Context, actor loom.Actor, id loom.HookID) (loom.Hook, error) {
-	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Administer.Reading(), actor.InTenant()); err != nil {
 		return loom.Hook{}, err
 	}
 	h, err := store.HookByID(ctx, u.db, actor.Tenant, id)
@@ -176,7 +176,7 @@ func (u *Hooks) Put(ctx context.Context, actor loom.Actor, id loom.HookID, in In
 // Delete deletes a hook; what was still to be sent to it is not. An operation
 // that waited for its answer goes on. NotFound.
 func (u *Hooks) Delete(ctx context.Context, actor loom.Actor, id loom.HookID) error {
-	if err := actor.RequireAdmin(loom.ScopeAdmin); err != nil {
+	if err := actor.May(loom.Administer, actor.InTenant()); err != nil {
 		return err
 	}
 	return store.Exec(ctx, u.db, func(tx *sqlx.Tx) error {
@@ -203,7 +203,7 @@ func (u *Hooks) Deliveries(ctx context.Context, actor loom.Actor, id loom.HookID
 // Replay sends the notice of a delivery once more and gives the new delivery. No
 // operation waits for it. Errors: NotFound, Conflict for a hook that is off, Exhausted.
 func (u *Hooks) Replay(ctx context.Context, actor loom.Actor, id loom.HookID, delivery loom.DeliveryID) (loom.Delivery, error) {
-	if err := actor.RequireAdmin(loom.ScopeAdmin); err != nil {
+	if err := actor.May(loom.Administer, actor.InTenant()); err != nil {
 		return loom.Delivery{}, err
 	}
 	return store.InTx(ctx, u.db, func(tx *sqlx.Tx) (loom.Delivery, error) {

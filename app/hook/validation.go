@@ -27,10 +27,10 @@ const (
 // Invalid with fields, Forbidden.
 func (u *Hooks) checkInput(actor loom.Actor, in Input) (loom.Hook, error) {
 	var h loom.Hook
-	if err := actor.RequireAdmin(loom.ScopeAdmin); err != nil {
+	if err := actor.May(loom.Administer, actor.InTenant()); err != nil {
 		return h, err
 	}
-	if in.Global && !actor.IsSuperadmin() {
+	if in.Global && actor.May(loom.Install, loom.Installation) != nil {
 		return h, &loom.Error{Kind: loom.Forbidden, Message: "A hook for all tenants needs the role of a superadmin; ask whoever runs Loom.",
 			Fields: []loom.FieldError{{Field: "global", Message: "Leave this out for a hook of your tenant."}}}
 	}

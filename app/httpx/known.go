@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -154,9 +153,7 @@ func (b *knownBody) ask() error {
 		}
 		return err
 	}
-	was := b.actor
-	if now.Account() != was.Account() || now.Role != was.Role || now.By != was.By || now.ByRole != was.ByRole || now.Token != was.Token || !slices.Equal(now.Scopes, was.Scopes) ||
-		now.AccessEpoch != was.AccessEpoch {
+	if !now.SameAccess(b.actor) {
 		return &loom.Error{Kind: loom.Forbidden, Message: "What you may do changed while this was on its way; nothing was changed. Send it again.", Err: errEnded}
 	}
 	return nil

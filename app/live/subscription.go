@@ -67,7 +67,7 @@ func (h *Hub) Subscribe(ctx context.Context, tenant loom.TenantID, topics []stri
 // SubscribeAs is Subscribe for a user, whose own topic is loom.TopicOwn. Only
 // administrators are told which clusters changed: others would learn of those of others.
 func (h *Hub) SubscribeAs(ctx context.Context, actor loom.Actor, topics []string, cursor string) (*Subscription, error) {
-	return h.subscribe(ctx, &Subscription{tenant: actor.Tenant, unnamed: !actor.IsAdmin()}, actor.User, topics, cursor)
+	return h.subscribe(ctx, &Subscription{tenant: actor.Tenant, unnamed: actor.May(loom.See, actor.InTenant()) != nil}, actor.User, topics, cursor)
 }
 
 func (h *Hub) subscribe(ctx context.Context, s *Subscription, user loom.UserID, topics []string, cursor string) (*Subscription, error) {

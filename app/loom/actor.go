@@ -12,6 +12,9 @@ const (
 	RoleSuperadmin Role = "superadmin"
 )
 
+// StoredRoles lists the roles that are stored, and chosen in forms.
+var StoredRoles = []Role{RoleUser, RoleAdmin}
+
 // Scope limits what a token may do.
 type Scope string
 
@@ -78,63 +81,3 @@ func (a Actor) Is(user UserID) bool {
 
 // ActsAsAnother reports whether the one who really acts is not the one acted for.
 func (a Actor) ActsAsAnother() bool { return a.By != Account{} }
-
-// IsAdmin reports whether the actor administers its tenant.
-func (a Actor) IsAdmin() bool { return a.Role == RoleAdmin || a.Role == RoleSuperadmin }
-
-// IsSuperadmin reports whether the actor administers the installation.
-func (a Actor) IsSuperadmin() bool { return a.Role == RoleSuperadmin }
-
-// ActsAbroad reports whether the actor is a superadmin who acts in a tenant that
-// is not his own.
-func (a Actor) ActsAbroad() bool { return a.ByRole == RoleSuperadmin && a.By.Tenant != a.Tenant }
-
-// Has reports whether the actor's token, if any, includes the scope.
-func (a Actor) Has(scope Scope) bool {
-	if a.Scopes == nil {
-		return true
-	}
-	for _, s := range a.Scopes {
-		if s == scope || s == ScopeAdmin || scope == ScopeRead {
-			return true
-		}
-	}
-	return false
-}
-
-// Require returns Forbidden, naming what is missing, unless the actor has the
-// scope.
-func (a Actor) Require(scope Scope) error {
-	if a.Has(scope) {
-		return nil
-	}
-	return NewError(Forbidden, "This token lacks the scope “%s”. Create one that has it on your account page, or with “loom token create --scope %[1]s”.", scope)
-}
-
-// RequireAdmin returns Forbidden unless the actor is a tenant administrator
-// whose token, if any, includes the scope.
-func (a Actor) RequireAdmin(scope Scope) error {
-	if !a.IsAdmin() {
-		return NewError(Forbidden, "This needs the role of a tenant administrator; ask one of your tenant.")
-	}
-	return a.Require(scope)
-}
-
-// RequireSuperadmin returns Forbidden unless the actor is a superadmin whose
-// token, if any, has the scope admin.
-func (a Actor) RequireSuperadmin() error { return a.RequireSuperadminTo(ScopeAdmin) }
-
-// RequireSuperadminTo is RequireSuperadmin with another scope: reading needs no
-// more than ScopeRead, whatever the role.
-func (a Actor) RequireSuperadminTo(scope Scope) error {
-	if !a.IsSuperadmin() {
-		return NewError(Forbidden, "This needs the role of a superadmin; ask whoever runs Loom.")
-	}
-	return a.Require(scope)
-}
-
-// MaySee reports whether the actor may know of what the account owns: its own
-// things, and for an administrator all of the tenant's.
-func (a Actor) MaySee(owner Account) bool {
-	return a.Tenant == owner.Tenant && (a.User == owner.User || a.IsAdmin())
-}

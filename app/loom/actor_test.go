@@ -9,11 +9,11 @@ import (
 // needs another role.
 func TestRefusalsSayWhatHelps(t *testing.T) {
 	t.Parallel()
-	user := Actor{Role: RoleUser, Scopes: []Scope{ScopeRead}}
+	user := Actor{Tenant: "a", User: "ana", Role: RoleUser, Scopes: []Scope{ScopeRead}}
 	for want, err := range map[string]error{
-		"“loom token create --scope clusters:write”": user.Require(ScopeClusterWrite),
-		"ask one of your tenant":                     user.RequireAdmin(ScopeRead),
-		"ask whoever runs Loom":                      user.RequireSuperadmin(),
+		"“loom token create --scope clusters:write”": user.May(Operate, user.Mine()),
+		"ask one of your tenant":                     user.May(Administer.Reading(), user.InTenant()),
+		"ask whoever runs Loom":                      user.May(Install, Installation),
 	} {
 		if err == nil || !strings.Contains(AsError(err).Message, want) {
 			t.Errorf("%v does not say %q", err, want)

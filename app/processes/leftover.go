@@ -176,7 +176,7 @@ func (f *Processes) endLeftover(ctx context.Context, process loom.ProcessID, r s
 // Leftovers lists the machines that deletes of clusters left behind, of all tenants;
 // superadmins only.
 func (f *Processes) Leftovers(ctx context.Context, actor loom.Actor) ([]loom.Leftover, error) {
-	if err := actor.RequireSuperadminTo(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Install.Reading(), loom.Installation); err != nil {
 		return nil, err
 	}
 	return store.LeftoversAllTenants(ctx, f.db)
@@ -186,7 +186,7 @@ func (f *Processes) Leftovers(ctx context.Context, actor loom.Actor) ([]loom.Lef
 // and says how many machines that concerns; those of which that is under way are
 // left out. Superadmins only.
 func (f *Processes) RetryLeftovers(ctx context.Context, actor loom.Actor) (int, error) {
-	if err := actor.RequireSuperadmin(); err != nil {
+	if err := actor.May(loom.Install, loom.Installation); err != nil {
 		return 0, err
 	}
 	return store.InTx(ctx, f.db, func(tx *sqlx.Tx) (int, error) {

@@ -20,7 +20,7 @@ type NodesOfTenant struct {
 // and those whose machines were given up; superadmins only. Invalid for a cursor of another
 // list.
 func (f *Processes) LiveNodesOf(ctx context.Context, actor loom.Actor, tenant loom.TenantID, p loom.Page) (NodesOfTenant, error) {
-	if err := actor.RequireSuperadminTo(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Install.Reading(), loom.Installation); err != nil {
 		return NodesOfTenant{}, err
 	}
 	items, next, prev, err := store.LiveNodesOfTenant(ctx, f.db, tenant, p)

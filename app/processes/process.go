@@ -43,7 +43,7 @@ func (p *Process) Carried() map[string]string {
 // List lists the live processes, oldest first, or those of one kind when it is not
 // empty; superadmins only.
 func (f *Processes) List(ctx context.Context, actor loom.Actor, kind string) ([]Process, error) {
-	if err := actor.RequireSuperadminTo(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Install.Reading(), loom.Installation); err != nil {
 		return nil, err
 	}
 	return f.list(ctx, f.db, kind)
@@ -52,7 +52,7 @@ func (f *Processes) List(ctx context.Context, actor loom.Actor, kind string) ([]
 // One reads a live process, of one kind when that is not empty; superadmins only.
 // NotFound when its lease is over.
 func (f *Processes) One(ctx context.Context, actor loom.Actor, kind string, id loom.ProcessID) (Process, error) {
-	if err := actor.RequireSuperadminTo(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Install.Reading(), loom.Installation); err != nil {
 		return Process{}, err
 	}
 	return f.one(ctx, f.db, kind, id)
@@ -123,7 +123,7 @@ func (f *Processes) Resume(ctx context.Context, actor loom.Actor, id loom.Proces
 }
 
 func (f *Processes) askToDrain(ctx context.Context, actor loom.Actor, id loom.ProcessID, drain bool) (Process, error) {
-	if err := actor.RequireSuperadmin(); err != nil {
+	if err := actor.May(loom.Install, loom.Installation); err != nil {
 		return Process{}, err
 	}
 	return store.InTx(ctx, f.db, func(tx *sqlx.Tx) (Process, error) {

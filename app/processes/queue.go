@@ -39,7 +39,7 @@ func (q *Queue) MayPause() bool { return q.Tenant != "" || slices.Contains(River
 // ListQueues lists the queues of the installation, and those of tenants on which
 // something is or which are paused; superadmins only.
 func (f *Processes) ListQueues(ctx context.Context, actor loom.Actor) ([]Queue, error) {
-	if err := actor.RequireSuperadminTo(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Install.Reading(), loom.Installation); err != nil {
 		return nil, err
 	}
 	return queues(ctx, f.db)
@@ -141,7 +141,7 @@ func (f *Processes) ResumeQueue(ctx context.Context, actor loom.Actor, name stri
 }
 
 func (f *Processes) setPaused(ctx context.Context, actor loom.Actor, name string, pause bool) error {
-	if err := actor.RequireSuperadmin(); err != nil {
+	if err := actor.May(loom.Install, loom.Installation); err != nil {
 		return err
 	}
 	return store.Exec(ctx, f.db, func(tx *sqlx.Tx) error {
@@ -211,7 +211,7 @@ type Queued struct {
 // time: what waits for its machine is not among them. Errors: Forbidden; Invalid for a
 // cursor of another list.
 func (f *Processes) Queued(ctx context.Context, actor loom.Actor, running bool, p loom.Page) (Queued, error) {
-	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Administer.Reading(), actor.InTenant()); err != nil {
 		return Queued{}, err
 	}
 	var found Queued
@@ -239,10 +239,10 @@ type QueueCount = store.QueueCount
 // Queues counts the tasks of the actor's tenant, for its administrators, or of all
 // tenants for superadmins. The figures are those of this moment.
 func (f *Processes) Queues(ctx context.Context, actor loom.Actor) ([]QueueCount, error) {
-	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Administer.Reading(), actor.InTenant()); err != nil {
 		return nil, err
 	}
-	if actor.IsSuperadmin() {
+	if actor.May(loom.Install.Reading(), loom.Installation) == nil {
 		return store.QueueCountsAllTenants(ctx, f.db)
 	}
 	return store.QueueCounts(ctx, f.db, actor.Tenant)

@@ -100,20 +100,20 @@ func (f *Processes) Report(ctx context.Context, actor loom.Actor, in ReportInput
 
 func (f *Processes) reportFilter(ctx context.Context, actor loom.Actor, in ReportInput) (store.UsageFilter, error) {
 	none := store.UsageFilter{}
-	if err := actor.Require(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Read, actor.InTenant()); err != nil {
 		return none, err
 	}
 	asked := UsageInput{Tenant: string(actor.Tenant), User: in.User, Template: in.Template}
 	switch {
 	case in.All:
-		if err := actor.RequireSuperadminTo(loom.ScopeRead); err != nil {
+		if err := actor.May(loom.Install.Reading(), loom.Installation); err != nil {
 			return none, err
 		}
 		asked.Tenant = in.Tenant
 	case in.Own:
 		asked.User = actor.User
 	default:
-		if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
+		if err := actor.May(loom.Administer.Reading(), actor.InTenant()); err != nil {
 			return none, err
 		}
 	}

@@ -72,7 +72,7 @@ type RiverJobList struct {
 // tenant. Superadmins only. Invalid for a state or queue that there is not, NotFound
 // for an unknown tenant.
 func (f *Processes) RiverJobs(ctx context.Context, actor loom.Actor, in RiverJobInput) (RiverJobList, error) {
-	if err := actor.RequireSuperadminTo(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Install.Reading(), loom.Installation); err != nil {
 		return RiverJobList{}, err
 	}
 	filter := store.RiverJobFilter{Queues: RiverQueues, Kind: in.Kind, ID: in.ID}
@@ -110,7 +110,7 @@ func (f *Processes) RiverJobs(ctx context.Context, actor loom.Actor, in RiverJob
 // RiverJob returns a River job with the errors of all its attempts; superadmins only.
 // NotFound.
 func (f *Processes) RiverJob(ctx context.Context, actor loom.Actor, id int64) (RiverJob, error) {
-	if err := actor.RequireSuperadminTo(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Install.Reading(), loom.Installation); err != nil {
 		return RiverJob{}, err
 	}
 	j, err := store.RiverJobAllTenants(ctx, f.db, id)
@@ -140,7 +140,7 @@ func (f *Processes) DeleteRiverJob(ctx context.Context, actor loom.Actor, id int
 }
 
 func (f *Processes) changeRiverJob(ctx context.Context, actor loom.Actor, id int64, verb string, act func(ctx context.Context, tx *sqlx.Tx, id int64) (string, error)) error {
-	if err := actor.RequireSuperadmin(); err != nil {
+	if err := actor.May(loom.Install, loom.Installation); err != nil {
 		return err
 	}
 	return store.Exec(ctx, f.db, func(tx *sqlx.Tx) error {
@@ -166,7 +166,7 @@ const (
 
 // QueueRates tells how tasks and other River jobs went within the last hour; superadmins only.
 func (f *Processes) QueueRates(ctx context.Context, actor loom.Actor) ([]QueueRate, error) {
-	if err := actor.RequireSuperadminTo(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Install.Reading(), loom.Installation); err != nil {
 		return nil, err
 	}
 	return store.QueueRatesAllTenants(ctx, f.db, RateWindow, RateIntervals)

@@ -20,7 +20,7 @@ type Status struct {
 
 // Status asks the database how it is; superadmins only.
 func (f *Processes) Status(ctx context.Context, actor loom.Actor) (Status, error) {
-	if err := actor.RequireSuperadminTo(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Install.Reading(), loom.Installation); err != nil {
 		return Status{}, err
 	}
 	asking, cancel := context.WithTimeout(ctx, figureTimeout)
@@ -52,7 +52,7 @@ func (f *Processes) Condition(ctx context.Context) (Condition, error) {
 
 // LiveNodes counts the nodes of all tenants that are not deleted; superadmins only.
 func (f *Processes) LiveNodes(ctx context.Context, actor loom.Actor) (int, error) {
-	if err := actor.RequireSuperadminTo(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Install.Reading(), loom.Installation); err != nil {
 		return 0, err
 	}
 	asking, cancel := context.WithTimeout(ctx, figureTimeout)

@@ -49,7 +49,7 @@ func (f *Processes) RequestSweeps(ctx context.Context) error {
 
 // Orphans lists the machines that no live node claims; superadmins only.
 func (f *Processes) Orphans(ctx context.Context, actor loom.Actor) ([]loom.Orphan, error) {
-	if err := actor.RequireSuperadminTo(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Install.Reading(), loom.Installation); err != nil {
 		return nil, err
 	}
 	return store.OrphansAllTenants(ctx, f.db)
@@ -60,7 +60,7 @@ func (f *Processes) Orphans(ctx context.Context, actor loom.Actor) ([]loom.Orpha
 // live node has the machine after all, Unavailable when the provider refuses or
 // nobody answers in time.
 func (f *Processes) RemoveOrphan(ctx context.Context, actor loom.Actor, id int64) error {
-	if err := actor.RequireSuperadmin(); err != nil {
+	if err := actor.May(loom.Install, loom.Installation); err != nil {
 		return err
 	}
 	o, err := store.OrphanAllTenants(ctx, f.db, id)
@@ -362,7 +362,7 @@ func (f *Processes) endRemoval(ctx context.Context, process loom.ProcessID, r st
 // Sweeps tells of the looks for forgotten machines at the providers of all tenants;
 // superadmins only.
 func (f *Processes) Sweeps(ctx context.Context, actor loom.Actor) ([]loom.Sweep, error) {
-	if err := actor.RequireSuperadminTo(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Install.Reading(), loom.Installation); err != nil {
 		return nil, err
 	}
 	return store.SweepsAllTenants(ctx, f.db, sweptFor)
@@ -371,7 +371,7 @@ func (f *Processes) Sweeps(ctx context.Context, actor loom.Actor) ([]loom.Sweep,
 // Sweep tells of the looks at a provider of the actor's tenant, and which machines
 // there nobody uses; administrators only. NotFound for the provider.
 func (f *Processes) Sweep(ctx context.Context, actor loom.Actor, provider string) (loom.Sweep, []loom.Orphan, error) {
-	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Publish.Reading(), actor.InTenant()); err != nil {
 		return loom.Sweep{}, nil, err
 	}
 	if _, err := store.Provider(ctx, f.db, actor.Tenant, provider); err != nil {
@@ -389,7 +389,7 @@ func (f *Processes) Sweep(ctx context.Context, actor loom.Actor, provider string
 // actor's tenant and does not wait: Sweep tells how far that is. Errors: Forbidden,
 // NotFound for the provider, Conflict while a look is under way.
 func (f *Processes) BeginSweep(ctx context.Context, actor loom.Actor, provider string) error {
-	if err := actor.RequireAdmin(loom.ScopeCatalogWrite); err != nil {
+	if err := actor.May(loom.Publish, actor.InTenant()); err != nil {
 		return err
 	}
 	return store.Exec(ctx, f.db, func(tx *sqlx.Tx) error {
@@ -410,7 +410,7 @@ func (f *Processes) BeginSweep(ctx context.Context, actor loom.Actor, provider s
 // BeginSweeps asks for a look at every provider of every tenant that may have machines,
 // and says at how many; superadmins only. Conflict where all of that is under way.
 func (f *Processes) BeginSweeps(ctx context.Context, actor loom.Actor) (int, error) {
-	if err := actor.RequireSuperadmin(); err != nil {
+	if err := actor.May(loom.Install, loom.Installation); err != nil {
 		return 0, err
 	}
 	return store.InTx(ctx, f.db, func(tx *sqlx.Tx) (int, error) {

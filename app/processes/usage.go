@@ -88,7 +88,7 @@ func (in *UsageInput) check() error {
 // others themselves; Forbidden for more than that. Invalid for words and times that
 // make no sense.
 func (f *Processes) Usage(ctx context.Context, actor loom.Actor, in UsageInput) (Usage, error) {
-	if err := actor.Require(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Read, actor.InTenant()); err != nil {
 		return Usage{}, err
 	}
 	filter, err := f.usageFilter(ctx, actor, in)
@@ -146,7 +146,7 @@ func (f *Processes) Usage(ctx context.Context, actor loom.Actor, in UsageInput) 
 // usageFilter narrows to what the actor may see.
 func (f *Processes) usageFilter(ctx context.Context, actor loom.Actor, in UsageInput) (store.UsageFilter, error) {
 	filter := store.UsageFilter{Tenant: actor.Tenant, User: in.User, Cluster: in.Cluster, Template: in.Template}
-	if actor.IsSuperadmin() {
+	if actor.May(loom.Install.Reading(), loom.Installation) == nil {
 		filter.Tenant = loom.TenantID(in.Tenant)
 		if in.Tenant == "" {
 			return filter, nil
@@ -163,11 +163,11 @@ func (f *Processes) usageFilter(ctx context.Context, actor loom.Actor, in UsageI
 	if in.Tenant != "" && in.Tenant != string(actor.Tenant) && in.Tenant != actor.TenantName {
 		return filter, loom.NewError(loom.Forbidden, "Only a superadmin sees the usage of other tenants; leave “tenant” out for your own.")
 	}
-	if !actor.IsAdmin() {
-		if in.User != "" && in.User != actor.User {
+	if viewer := store.SeenBy(actor); viewer != "" {
+		if in.User != "" && in.User != viewer {
 			return filter, loom.NewError(loom.Forbidden, "Only an administrator sees the usage of others; leave “user” out for your own.")
 		}
-		filter.User = actor.User
+		filter.User = viewer
 	}
 	return filter, nil
 }
@@ -221,13 +221,10 @@ const leastNodeUse = 12 * time.Hour
 // is false when it never had one. Others than administrators get the use of their own
 // clusters only. Errors: Forbidden without the right to read.
 func (f *Processes) NodeUse(ctx context.Context, actor loom.Actor, in NodeUseInput) (u NodeUse, ok bool, err error) {
-	if err := actor.Require(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Read, actor.InTenant()); err != nil {
 		return u, false, err
 	}
-	filter := store.UsageFilter{Tenant: actor.Tenant, Cluster: in.Cluster, Node: in.Node}
-	if !actor.IsAdmin() {
-		filter.User = actor.User
-	}
+	filter := store.UsageFilter{Tenant: actor.Tenant, User: store.SeenBy(actor), Cluster: in.Cluster, Node: in.Node}
 	first, ok, now, err := store.FirstUseAllTenants(ctx, f.db, filter)
 	if err != nil || !ok {
 		return u, false, err

@@ -221,7 +221,7 @@ func (f *Processes) ShortageAtRest(ctx context.Context, actor loom.Actor) (Short
 }
 
 func (f *Processes) shortage(ctx context.Context, actor loom.Actor, provisioners func() ([]store.LiveProcess, error)) (Shortage, error) {
-	if err := actor.Require(loom.ScopeRead); err != nil {
+	if err := actor.May(loom.Read, actor.InTenant()); err != nil {
 		return Shortage{}, err
 	}
 	live, err := provisioners()
@@ -259,7 +259,7 @@ func (f *Processes) shortage(ctx context.Context, actor loom.Actor, provisioners
 			of(tenant).Busy += n
 		}
 	}
-	if !actor.IsSuperadmin() {
+	if actor.May(loom.Install.Reading(), loom.Installation) != nil {
 		s.Capacity = 0
 		maps.DeleteFunc(all, func(t loom.TenantID, _ *TenantWorkers) bool { return t != actor.Tenant })
 	}

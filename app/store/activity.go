@@ -98,7 +98,7 @@ func (f *ActivityFilter) where(b *binder) []string {
 	}
 	if f.Viewer != "" {
 		viewer := b.add(f.Viewer)
-		conditions = append(conditions, "(x.actor = "+viewer+" AND x.at >= "+b.add(f.ViewerSince)+" OR c.owner_id = "+viewer+" OR x.kind = ANY ("+b.add(pq.Array(CatalogWords()))+"))")
+		conditions = append(conditions, "(x.actor = "+viewer+" AND x.at >= "+b.add(f.ViewerSince)+" OR "+seenBy(viewer)+" OR x.kind = ANY ("+b.add(pq.Array(CatalogWords()))+"))")
 	}
 	add(f.Actor != "", "x.actor = ", f.Actor)
 	add(f.Cluster != 0, "x.cluster_id = ", int64(f.Cluster))

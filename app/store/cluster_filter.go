@@ -202,7 +202,9 @@ func jsonOf(v any) string {
 
 // ClusterFilter narrows the list of clusters; empty fields do not filter.
 type ClusterFilter struct {
-	Owner    loom.UserID
+	Owner loom.UserID
+	// Viewer sees all clusters that are listed; see SeenBy.
+	Viewer   loom.UserID `json:",omitempty"`
 	Statuses []loom.ClusterStatus
 	Template string
 	Provider string
@@ -241,6 +243,7 @@ func (b *binder) add(v any) string {
 func (f *ClusterFilter) where(b *binder, tenant loom.TenantID) string {
 	t := b.add(tenant)
 	conditions := []string{"c.tenant_id = " + t}
+	conditions = append(conditions, b.seen(f.Viewer)...)
 	if f.Owner != "" {
 		conditions = append(conditions, "c.owner_id = "+b.add(f.Owner))
 	}

@@ -327,18 +327,19 @@ const clustersCounted = `
 SELECT s.status, (SELECT count(*) FROM (SELECT FROM clusters c WHERE c.tenant_id = $1 AND c.status COLLATE "C" = s.status%s LIMIT $3) x) AS n
 FROM unnest($2::text[]) AS s (status)`
 
-// ClustersCounted counts the clusters of a tenant, of one owner unless that is empty, by
-// status: each as far as loom.CountLimit and one more.
-func ClustersCounted(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, owner loom.UserID, statuses []loom.ClusterStatus) (map[loom.ClusterStatus]int, error) {
+// ClustersCounted counts the clusters of a tenant that a viewer sees, by status: each as
+// far as loom.CountLimit and one more; see SeenBy.
+func ClustersCounted(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, viewer loom.UserID, statuses []loom.ClusterStatus) (map[loom.ClusterStatus]int, error) {
 	var rows []struct {
 		Status loom.ClusterStatus `db:"status"`
 		N      int                `db:"n"`
 	}
-	condition, args := "", []any{tenant, textArray(statuses), loom.CountLimit + 1}
-	if owner != "" {
-		condition, args = " AND c.owner_id = $4", append(args, owner)
+	b := binder{values: []any{tenant, textArray(statuses), loom.CountLimit + 1}}
+	condition := ""
+	for _, c := range b.seen(viewer) {
+		condition = " AND " + c
 	}
-	if err := sqlx.SelectContext(ctx, q, &rows, fmt.Sprintf(clustersCounted, condition), args...); err != nil {
+	if err := sqlx.SelectContext(ctx, q, &rows, fmt.Sprintf(clustersCounted, condition), b.values...); err != nil {
 		return nil, wrap(err, "count clusters by status")
 	}
 	counts := map[loom.ClusterStatus]int{}

@@ -21,10 +21,10 @@ type FoundNode struct {
 	Name     string
 }
 
-const searchNodes = `
+var searchNodes = `
 SELECT n.id, n.hostname, coalesce(n.ipaddresses->>'access_v4', '') AS address, c.id AS cluster, c.name
 FROM nodes n JOIN clusters c ON c.id = n.cluster_id
-WHERE n.tenant_id = $1 AND ($2 = '' OR c.owner_id = $2) AND c.status <> 'terminated' AND n.state <> 'deleted'
+WHERE n.tenant_id = $1 AND ` + seenBy("$2") + ` AND c.status <> 'terminated' AND n.state <> 'deleted'
   AND (%s OR %s)
 ORDER BY n.hostname, n.id LIMIT $3`
 
@@ -32,11 +32,11 @@ ORDER BY n.hostname, n.id LIMIT $3`
 // for once: for the nodes, $4 of which are looked at closer in the order of the answer, all
 // with NULL; and for the newest clusters that have one, which are walked to, newest first
 // (IS TRUE keeps the planner from a join, that looks up each of any number).
-const searchFewLetters = `
+var searchFewLetters = `
 WITH hits AS MATERIALIZED (
     SELECT s.node_id, s.cluster_id, s.hostname FROM searched_nodes s
     WHERE s.tenant_id = $1 AND (strpos(s.hostname, $5) > 0 OR strpos(s.addresses, $5) > 0)
-      AND ($2 = '' OR s.cluster_id IN (SELECT c.id FROM clusters c WHERE c.tenant_id = $1 AND c.owner_id = $2))
+      AND ($2 = '' OR s.cluster_id IN (SELECT c.id FROM clusters c WHERE c.tenant_id = $1 AND ` + seenBy("$2") + `))
 ), closer AS MATERIALIZED (
     SELECT h.node_id FROM hits h ORDER BY h.hostname, h.node_id LIMIT $4
 )
@@ -72,15 +72,15 @@ func (r foundNodeRow) node() FoundNode {
 	return FoundNode{ID: loom.NodeID(r.ID), Hostname: r.Hostname, Address: r.Address, Cluster: loom.ClusterID(r.Cluster), Name: r.Name}
 }
 
-// SearchNodes gives nodes of live clusters with a word in host name or address, of
-// the clusters of one owner only when owner is not empty.
-func SearchNodes(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, owner loom.UserID, word string, limit int) ([]FoundNode, error) {
+// SearchNodes returns nodes with a word in host name or address, of the live clusters that a
+// viewer sees; see SeenBy.
+func SearchNodes(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, viewer loom.UserID, word string, limit int) ([]FoundNode, error) {
 	if FewLetters(word) {
-		nodes, _, err := SearchFewLetters(ctx, q, tenant, owner, word, limit)
+		nodes, _, err := SearchFewLetters(ctx, q, tenant, viewer, word, limit)
 		return nodes, err
 	}
 	var rows []foundNodeRow
-	b := binder{values: []any{tenant, owner, limit}}
+	b := binder{values: []any{tenant, viewer, limit}}
 	query := fmt.Sprintf(searchNodes, b.hostnameHas(word), b.addressHas(word))
 	if err := sqlx.SelectContext(ctx, q, &rows, query, b.values...); err != nil {
 		return nil, wrap(err, "search nodes")
@@ -95,11 +95,11 @@ func SearchNodes(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, o
 // SearchFewLetters is SearchNodes for a word of which FewLetters is true. It also gives
 // the newest clusters that have a node with it, alive or not, one more than limit at most,
 // for ClusterFilter.OfNodes.
-func SearchFewLetters(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, owner loom.UserID, word string, limit int) ([]FoundNode, []loom.ClusterID, error) {
+func SearchFewLetters(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, viewer loom.UserID, word string, limit int) ([]FoundNode, []loom.ClusterID, error) {
 	var rows []foundNodeRow
 	look := func(most any) error {
 		rows = nil
-		return wrap(sqlx.SelectContext(ctx, q, &rows, searchFewLetters, tenant, owner, limit, most, word, limit+1), "search nodes by few letters")
+		return wrap(sqlx.SelectContext(ctx, q, &rows, searchFewLetters, tenant, viewer, limit, most, word, limit+1), "search nodes by few letters")
 	}
 	if err := look(lookCloser * limit); err != nil {
 		return nil, nil, err
@@ -184,16 +184,16 @@ type NodeList struct {
 	Next, Prev string
 }
 
-const nodesOfOwner = `
+var nodesSeen = `
 SELECT ` + nodeColumns + `
 FROM nodes n JOIN clusters c ON c.id = n.cluster_id
-WHERE n.tenant_id = $1 AND ($2 = '' OR c.owner_id = $2) AND ($3 OR (n.cluster_id, n.number) %[1]s ($4, $5))
+WHERE n.tenant_id = $1 AND ` + seenBy("$2") + ` AND ($3 OR (n.cluster_id, n.number) %[1]s ($4, $5))
 ORDER BY n.cluster_id %[2]s, n.number %[2]s`
 
-// NodesByTenant reads a page of the nodes of a tenant's clusters, of those of one
-// owner only when owner is not empty, by cluster and number, without their
-// history. Invalid for an unknown sort and for a cursor of another list.
-func NodesByTenant(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, owner loom.UserID, p loom.Page) (NodeList, error) {
+// NodesByTenant reads a page of the nodes of those clusters of a tenant that a viewer
+// sees, by cluster and number, without their history; see SeenBy. Invalid for an unknown
+// sort and for a cursor of another list.
+func NodesByTenant(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, viewer loom.UserID, p loom.Page) (NodeList, error) {
 	cursor, err := p.Check(2, "clusterId", "-clusterId")
 	if err != nil {
 		return NodeList{}, err
@@ -213,7 +213,7 @@ func NodesByTenant(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID,
 			return NodeList{}, loom.InvalidFields([]loom.FieldError{{Field: "after", Message: "This cursor belongs to another list; start from the first page."}})
 		}
 	}
-	query, args := fmt.Sprintf(nodesOfOwner, comparison, direction), []any{tenant, owner, cursor == nil, cluster, number}
+	query, args := fmt.Sprintf(nodesSeen, comparison, direction), []any{tenant, viewer, cursor == nil, cluster, number}
 	if p.Limit > 0 {
 		query += " LIMIT $6"
 		args = append(args, p.Limit+1)

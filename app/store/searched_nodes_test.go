@@ -103,7 +103,7 @@ func TestOneLookServesClustersAndNodes(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				f := store.ClusterFilter{Owner: owner, Words: []string{word}, Uncounted: true, Brief: true}
+				f := store.ClusterFilter{Viewer: owner, Words: []string{word}, Uncounted: true, Brief: true}
 				alone, err := store.ClustersByTenant(t.Context(), w.db, "a", f, loom.Page{Limit: limit})
 				if err != nil {
 					t.Fatal(err)

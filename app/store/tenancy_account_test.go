@@ -66,9 +66,6 @@ func init() {
 		"SetPasswordHash": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
 			return store.SetPasswordHash(ctx, tx, t, ownUser, "changed", loom.PasswordAsked)
 		}),
-		"RoleIn": func(_ context.Context, _ *sqlx.Tx, t loom.TenantID) (any, error) {
-			return store.RoleIn(t, "admin"), nil
-		},
 		"InsertSession": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			_, err := store.InsertSession(ctx, tx, t, []byte("new"), ownUser, "", "", time.Hour)
 			return nil, err

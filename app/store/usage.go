@@ -62,7 +62,7 @@ func livesBy(split string) string {
 // now. A second CREATE without a DELETE between found the same machine: the life
 // goes on. A machine that a delete left behind lives until it is gone or given up.
 // Leans on tasks_lives.
-const nodeLives = `
+var nodeLives = `
 WITH turns AS (
     SELECT %s AS split, t.action, t.ended_at, lag(t.action) OVER turn AS before,
            min(t.ended_at) FILTER (WHERE t.action = 'delete') OVER (turn ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS gone
@@ -71,7 +71,7 @@ WITH turns AS (
           UNION ALL
           SELECT 0, 0, tenant_id, cluster_id, node_id, 'delete', ended_at FROM leftovers WHERE ending IN ('removed', 'abandoned')) t
     JOIN clusters c ON c.id = t.cluster_id%s
-    WHERE t.ended_at IS NOT NULL AND ($1 = '' OR t.tenant_id = $1) AND ($2 = '' OR c.owner_id = $2)
+    WHERE t.ended_at IS NOT NULL AND ($1 = '' OR t.tenant_id = $1) AND ` + seenBy("$2") + `
       AND ($3::bigint = 0 OR c.id = $3) AND ($4 = '' OR c.template_name = $4)
       AND ($5 = '' OR t.node_id = nullif($5, '')::uuid)
     WINDOW turn AS (PARTITION BY t.cluster_id, t.node_id ORDER BY t.ended_at, t.id)

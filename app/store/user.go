@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,20 +32,11 @@ type userRow struct {
 
 func (r userRow) user() loom.User {
 	return loom.User{
-		ID: loom.UserID(r.ID), Tenant: loom.TenantID(r.TenantID), Role: RoleIn(loom.TenantID(r.TenantID), r.Role),
+		ID: loom.UserID(r.ID), Tenant: loom.TenantID(r.TenantID), Role: loom.RoleIn(loom.TenantID(r.TenantID), loom.Role(r.Role)),
 		DisplayName: r.DisplayName, Email: r.Email, Disabled: r.Disabled, SSHKeys: r.SSHKeys,
 		Created: r.CreatedAt, LastSeen: r.LastSeenAt.Time, PasswordChange: loom.PasswordChange(r.PasswordChange.String),
 		AccessEpoch: r.AccessEpoch,
 	}
-}
-
-// RoleIn turns a stored role into what it means in a tenant: administrators of
-// SuperTenant are superadmins.
-func RoleIn(tenant loom.TenantID, stored string) loom.Role {
-	if tenant == loom.SuperTenant && loom.Role(stored) == loom.RoleAdmin {
-		return loom.RoleSuperadmin
-	}
-	return loom.Role(stored)
 }
 
 const userColumns = `SELECT tenant_id, id, role, display_name, email, disabled, ssh_keys, created_at, last_seen_at, password_change, access_epoch FROM users`
@@ -80,12 +72,12 @@ func StillActs(ctx context.Context, q sqlx.ExtContext, actor loom.Actor) error {
 		return nil
 	}
 	user, err := User(ctx, q, actor.Tenant, actor.User)
-	still := err == nil && !user.Disabled && user.Role == actor.Role && (actor.AccessEpoch == 0 || actor.AccessEpoch == user.AccessEpoch)
+	still := err == nil && user.StillHolds(actor.Role) && (actor.AccessEpoch == 0 || actor.AccessEpoch == user.AccessEpoch)
 	owner := actor.Account()
 	if still && actor.ActsAsAnother() {
 		owner = actor.By
 		user, err = User(ctx, q, owner.Tenant, owner.User)
-		still = err == nil && !user.Disabled && user.Role == actor.ByRole
+		still = err == nil && user.StillHolds(actor.ByRole)
 	}
 	if still && actor.Token != 0 {
 		still, err = validToken(ctx, q, owner.Tenant, actor.Token)
@@ -166,17 +158,13 @@ const updateUser = `
 UPDATE users SET role = $3, display_name = $4, email = $5, disabled = $6, ssh_keys = $7 WHERE tenant_id = $1 AND id = $2`
 
 // UpdateUser stores everything of a locked user but the password. Role is one
-// that is stored: user or admin.
+// that is stored, or shown.
 func UpdateUser(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, u loom.User) error {
-	role := u.Role
-	if role == loom.RoleSuperadmin {
-		role = loom.RoleAdmin
-	}
 	keys := u.SSHKeys
 	if keys == nil {
 		keys = []string{}
 	}
-	_, err := tx.ExecContext(ctx, updateUser, tenant, u.ID, role, u.DisplayName, u.Email, u.Disabled, pq.Array(keys))
+	_, err := tx.ExecContext(ctx, updateUser, tenant, u.ID, u.Role.Stored(), u.DisplayName, u.Email, u.Disabled, pq.Array(keys))
 	return wrap(err, "update user %s", u.ID)
 }
 
@@ -280,11 +268,9 @@ func UserPage(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, f Us
 // storedRoles turns roles as they are shown in a tenant into those that are stored.
 func storedRoles(tenant loom.TenantID, shown []loom.Role) []string {
 	stored := []string{}
-	for _, role := range []loom.Role{loom.RoleUser, loom.RoleAdmin} {
-		for _, wanted := range shown {
-			if RoleIn(tenant, string(role)) == wanted {
-				stored = append(stored, string(role))
-			}
+	for _, role := range loom.StoredRoles {
+		if slices.Contains(shown, loom.RoleIn(tenant, role)) {
+			stored = append(stored, string(role))
 		}
 	}
 	return stored

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/route"
 )
@@ -14,26 +15,26 @@ func (s *Server) Routes() []page.Route {
 		page.Get(route.SignIn(), page.Open, page.Anybody(s.signInDialog)),
 		page.Post(route.SignIn(), page.Open, page.Anybody(s.signInAgain)),
 
-		page.Get(route.Account(), page.SignedIn, s.accountShow),
-		page.Post(route.Account(), page.SignedIn, s.accountProfileSave),
-		page.Post(route.AccountKeys(), page.SignedIn, s.accountKeysSave),
+		page.Get(route.Account(), loom.Self, s.accountShow),
+		page.Post(route.Account(), loom.Self, s.accountProfileSave),
+		page.Post(route.AccountKeys(), loom.Self, s.accountKeysSave),
 		page.Get(route.AccountPassword(""), page.Changing, s.accountPassword),
 		page.Post(route.AccountPassword(""), page.Changing, s.accountPasswordSave),
-		page.Get(route.AccountTokens(), page.SignedIn, s.accountTokens),
-		page.Post(route.AccountTokens(), page.SignedIn, s.accountTokenCreate),
-		page.Get(route.AccountSessions(), page.SignedIn, s.accountSessions),
-		page.Post(route.AccountSessions(), page.SignedIn, s.accountSessionsEnd),
-		page.Get(route.AccountSessionExtend(), page.SignedIn, s.sessionShow),
-		page.Post(route.AccountSessionExtend(), page.SignedIn, s.sessionExtend),
-		page.Get(route.AccountPreferences(), page.SignedIn, s.preferencesShow),
+		page.Get(route.AccountTokens(), loom.Self, s.accountTokens),
+		page.Post(route.AccountTokens(), loom.Self, s.accountTokenCreate),
+		page.Get(route.AccountSessions(), loom.Self, s.accountSessions),
+		page.Post(route.AccountSessions(), loom.Self, s.accountSessionsEnd),
+		page.Get(route.AccountSessionExtend(), loom.Self, s.sessionShow),
+		page.Post(route.AccountSessionExtend(), loom.Self, s.sessionExtend),
+		page.Get(route.AccountPreferences(), loom.Self, s.preferencesShow),
 		page.Post(route.AccountPreferences(), page.Open, page.Anybody(s.preferencesSave)),
-		page.Get(route.AccountActivity(), page.SignedIn, s.accountActivity),
+		page.Get(route.AccountActivity(), loom.Self, s.accountActivity),
 	}
 	token := route.AccountTokens() + "/{id}"
 	return append(routes, page.Sample("{id}", "{own token}",
-		page.Get(token+"/revoke", page.SignedIn, s.accountTokenAsk),
-		page.Post(token+"/revoke", page.SignedIn, s.accountTokenRevoke),
-		page.Get(token+"/rotate", page.SignedIn, s.accountTokenRotateAsk),
-		page.Post(token+"/rotate", page.SignedIn, s.accountTokenRotate),
+		page.Get(token+"/revoke", loom.Self, s.accountTokenAsk),
+		page.Post(token+"/revoke", loom.Self, s.accountTokenRevoke),
+		page.Get(token+"/rotate", loom.Self, s.accountTokenRotateAsk),
+		page.Post(token+"/rotate", loom.Self, s.accountTokenRotate),
 	)...)
 }

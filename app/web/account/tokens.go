@@ -81,7 +81,7 @@ func (s *Server) tokensPage(w http.ResponseWriter, r *http.Request, actor loom.A
 	}
 	for _, sc := range loom.Scopes {
 		c := ui.Choice{Value: string(sc), Label: string(sc), Description: scopeTexts[sc], Checked: sc == scope}
-		if sc == loom.ScopeCatalogWrite && !actor.IsAdmin() {
+		if sc == loom.ScopeCatalogWrite && actor.May(loom.Publish, actor.InTenant()) != nil {
 			c.WhyNot = "For administrators only."
 		}
 		m.Scopes = append(m.Scopes, c)

@@ -3,6 +3,7 @@ package admin
 import (
 	"net/http"
 	"net/url"
+	"strings"
 
 	"loom/app/loom"
 	"loom/app/web/page"
@@ -45,11 +46,12 @@ func (s *Server) Documents(get func(string, page.Document)) {
 // userParams gives the API's parameters for the filters of the users.
 func userParams(view url.Values) url.Values {
 	q := page.SameParams("q")(view)
-	switch view.Get("role") {
-	case string(loom.RoleUser):
-		q.Set("role", "user")
-	case string(loom.RoleAdmin):
-		q.Set("role", "admin,superadmin")
+	var roles []string
+	for _, role := range filteredRoles[loom.Role(view.Get("role"))] {
+		roles = append(roles, string(role))
+	}
+	if len(roles) > 0 {
+		q.Set("role", strings.Join(roles, ","))
 	}
 	switch view.Get("state") {
 	case "active":

@@ -301,7 +301,7 @@ func editHook(actor loom.Actor, h loom.Hook) form.Edit {
 		secret.Label, secret.Help = "New secret", "16 to 200 characters; the present one stays when this is left empty. It is never shown."
 	}
 	var global form.Part = form.Field{Path: form.At("global"), Face: ui.FieldModel{Label: "For all tenants", Kind: ui.FieldCheckbox}}
-	if !actor.IsSuperadmin() {
+	if actor.May(loom.Install, loom.Installation) != nil {
 		global = form.Unshown{Part: global}
 	}
 	return form.Of(

@@ -131,9 +131,7 @@ func editUser(actor loom.Actor, u loom.User) form.Edit {
 	case loom.AdminUser:
 		locked.Why = "The built-in administrator stays one."
 	default:
-		if doc["role"] = loom.RoleUser; u.Role != loom.RoleUser {
-			doc["role"] = loom.RoleAdmin
-		}
+		doc["role"] = u.Role.Stored()
 		return userFields(roleField).Over(doc)
 	}
 	return userFields(locked).Over(doc)
@@ -337,18 +335,16 @@ func (s *Server) adminUsers(w http.ResponseWriter, r *http.Request, actor loom.A
 	return s.usersPage(w, r, actor, http.StatusOK, nil, newUser())
 }
 
+// filteredRoles are the roles that a choice in the filter of the list is about.
+var filteredRoles = map[loom.Role][]loom.Role{loom.RoleUser: {loom.RoleUser}, loom.RoleAdmin: {loom.RoleAdmin, loom.RoleSuperadmin}}
+
 // usersPage lists users, beneath the form for a new one.
 func (s *Server) usersPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, made templ.Component, e form.Edit) error {
 	shown := e.Shown()
 	q := r.URL.Query()
 	list := account.UserListInput{Page: s.PageOf(r), Q: q.Get("q")}
 	role, state := q.Get("role"), q.Get("state")
-	if role == string(loom.RoleUser) || role == string(loom.RoleAdmin) {
-		list.Roles = []loom.Role{loom.Role(role)}
-		if role == string(loom.RoleAdmin) {
-			list.Roles = append(list.Roles, loom.RoleSuperadmin)
-		}
-	}
+	list.Roles = filteredRoles[loom.Role(role)]
 	if state == "active" || state == "disabled" {
 		disabled := state == "disabled"
 		list.Disabled = &disabled

@@ -31,7 +31,7 @@ func (s *Server) catalogGallery(w http.ResponseWriter, r *http.Request, actor lo
 	if err != nil {
 		return err
 	}
-	m := catalogview.GalleryModel{Q: q.Get(catalogview.FieldQ), Admin: actor.IsAdmin(), Text: ui.Count(list.Total, "template", "templates")}
+	m := catalogview.GalleryModel{Q: q.Get(catalogview.FieldQ), Admin: actor.May(loom.Publish, actor.InTenant()) == nil, Text: ui.Count(list.Total, "template", "templates")}
 	if list.Next != "" {
 		m.Next = route.Query(route.Catalog(), catalogview.FieldQ, m.Q, "after", list.Next)
 	}
@@ -96,7 +96,7 @@ func (s *Server) catalogTemplate(w http.ResponseWriter, r *http.Request, actor l
 	if problem == "" {
 		m.CreateHref = route.ClusterNewFrom(t.Name)
 	}
-	if actor.IsAdmin() {
+	if actor.May(loom.Publish, actor.InTenant()) == nil {
 		m.EditHref = route.AdminEntry(loom.KindTemplate, t.Name)
 	}
 	for _, l := range t.Links {

@@ -11,13 +11,13 @@ import (
 // is no page.
 func (s *Server) Routes() []page.Route {
 	routes := []page.Route{
-		page.Get(route.Catalog(), page.SignedIn, s.catalogGallery),
-		page.Get(route.Catalog()+"/{template}", page.SignedIn, s.catalogTemplate),
-		page.Get(route.Catalog()+"/services/{service}", page.SignedIn, s.catalogService),
+		page.Get(route.Catalog(), loom.Read, s.catalogGallery),
+		page.Get(route.Catalog()+"/{template}", loom.Read, s.catalogTemplate),
+		page.Get(route.Catalog()+"/services/{service}", loom.Read, s.catalogService),
 
-		page.Post(route.AdminStarter(), page.Admin, s.adminStarter),
-		page.Post(route.AdminProbes(), page.Admin, s.adminDraftProbe),
-		page.Get(route.AdminProbes()+"/{probe}", page.Admin, s.adminProbeRun),
+		page.Post(route.AdminStarter(), loom.Publish, s.adminStarter),
+		page.Post(route.AdminProbes(), loom.Publish, s.adminDraftProbe),
+		page.Get(route.AdminProbes()+"/{probe}", loom.Publish, s.adminProbeRun),
 	}
 	for _, kind := range loom.TenantKinds {
 		routes = append(routes, s.kindRoutes(kind)...)
@@ -30,46 +30,46 @@ func (s *Server) kindRoutes(kind loom.EntityKind) []page.Route {
 	list := route.AdminKind(kind)
 	entry := list + "/{name}"
 	routes := []page.Route{
-		page.Get(list, page.Admin, s.adminList(kind)),
-		page.Post(list, page.Admin, s.adminCreate(kind)),
-		page.Get(route.AdminNew(kind), page.Admin, s.adminNew(kind)),
-		page.Post(route.AdminNew(kind), page.Admin, s.adminStep(kind)),
-		page.Get(entry, page.Admin, s.adminEntry(kind)),
-		page.Post(entry, page.Admin, s.adminUpdate(kind)),
-		page.Get(entry+"/edit", page.Admin, s.adminEdit(kind)),
-		page.Post(entry+"/edit", page.Admin, s.adminStep(kind)),
-		page.Get(entry+"/json", page.Admin, s.adminJSON(kind)),
-		page.Get(entry+"/uses", page.Admin, s.adminUses(kind)),
-		page.Get(entry+"/versions", page.Admin, s.adminVersions(kind)),
-		page.Get(entry+"/versions/{version}", page.Admin, s.adminVersion(kind)),
-		page.Get(entry+"/compare", page.Admin, s.adminCompare(kind)),
-		page.Get(entry+"/activity", page.Admin, s.adminEntryActivity(kind)),
-		page.Piece(entry+"/export", page.Admin, s.adminEntryExport(kind)),
-		page.Post(entry+"/deprecate", page.Admin, s.adminDeprecate(kind)),
-		page.Get(entry+"/delete", page.Admin, s.adminDeleteAsk(kind)),
-		page.Post(entry+"/delete", page.Admin, s.adminDelete(kind)),
-		page.Post(route.AdminValidate(kind), page.Admin, s.adminValidate(kind)),
-		page.Post(route.AdminValidate(kind)+"/name", page.Admin, s.adminValidateName(kind)),
+		page.Get(list, loom.Publish, s.adminList(kind)),
+		page.Post(list, loom.Publish, s.adminCreate(kind)),
+		page.Get(route.AdminNew(kind), loom.Publish, s.adminNew(kind)),
+		page.Post(route.AdminNew(kind), loom.Publish, s.adminStep(kind)),
+		page.Get(entry, loom.Publish, s.adminEntry(kind)),
+		page.Post(entry, loom.Publish, s.adminUpdate(kind)),
+		page.Get(entry+"/edit", loom.Publish, s.adminEdit(kind)),
+		page.Post(entry+"/edit", loom.Publish, s.adminStep(kind)),
+		page.Get(entry+"/json", loom.Publish, s.adminJSON(kind)),
+		page.Get(entry+"/uses", loom.Publish, s.adminUses(kind)),
+		page.Get(entry+"/versions", loom.Publish, s.adminVersions(kind)),
+		page.Get(entry+"/versions/{version}", loom.Publish, s.adminVersion(kind)),
+		page.Get(entry+"/compare", loom.Publish, s.adminCompare(kind)),
+		page.Get(entry+"/activity", loom.Publish, s.adminEntryActivity(kind)),
+		page.Piece(entry+"/export", loom.Publish, s.adminEntryExport(kind)),
+		page.Post(entry+"/deprecate", loom.Publish, s.adminDeprecate(kind)),
+		page.Get(entry+"/delete", loom.Publish, s.adminDeleteAsk(kind)),
+		page.Post(entry+"/delete", loom.Publish, s.adminDelete(kind)),
+		page.Post(route.AdminValidate(kind), loom.Publish, s.adminValidate(kind)),
+		page.Post(route.AdminValidate(kind)+"/name", loom.Publish, s.adminValidateName(kind)),
 	}
 	switch kind {
 	case loom.KindService:
-		routes = append(routes, page.Get(entry+"/use", page.Admin, s.adminServiceUse))
+		routes = append(routes, page.Get(entry+"/use", loom.Publish, s.adminServiceUse))
 	case loom.KindProvider:
 		routes = append(routes,
-			page.Get(entry+"/test", page.Admin, s.adminProbe),
-			page.Post(entry+"/test", page.Admin, s.adminProbeAsk),
-			page.Get(entry+"/orphans", page.Admin, s.adminOrphans),
-			page.Post(entry+"/orphans", page.Admin, s.adminOrphansLook),
-			page.Get(entry+"/use", page.Admin, s.adminProbeUse, entry+"/use?flavor=small"))
+			page.Get(entry+"/test", loom.Publish, s.adminProbe),
+			page.Post(entry+"/test", loom.Publish, s.adminProbeAsk),
+			page.Get(entry+"/orphans", loom.Publish, s.adminOrphans),
+			page.Post(entry+"/orphans", loom.Publish, s.adminOrphansLook),
+			page.Get(entry+"/use", loom.Publish, s.adminProbeUse, entry+"/use?flavor=small"))
 	case loom.KindTemplate:
 		var tabs []string
 		for _, tab := range []string{"general", "compatibility", "defaults", "constraints", "includes", "try"} {
 			tabs = append(tabs, entry+"/edit/"+tab)
 		}
 		routes = append(routes,
-			page.Get(entry+"/try", page.Admin, s.adminTry),
-			page.Get(entry+"/edit/{tab}", page.Admin, s.adminEdit(kind), tabs...),
-			page.Post(entry+"/edit/{tab}", page.Admin, s.adminStep(kind), tabs...))
+			page.Get(entry+"/try", loom.Publish, s.adminTry),
+			page.Get(entry+"/edit/{tab}", loom.Publish, s.adminEdit(kind), tabs...),
+			page.Post(entry+"/edit/{tab}", loom.Publish, s.adminStep(kind), tabs...))
 	}
 	return page.Sample("{name}", "{"+string(kind)+"}", routes...)
 }

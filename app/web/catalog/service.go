@@ -36,7 +36,7 @@ func (s *Server) catalogService(w http.ResponseWriter, r *http.Request, actor lo
 	for _, l := range service.Links {
 		m.Links = append(m.Links, ui.Def{Term: l.Label, Text: l.URL, Mono: true})
 	}
-	if actor.IsAdmin() {
+	if actor.May(loom.Publish, actor.InTenant()) == nil {
 		m.EditHref = route.AdminEntry(loom.KindService, name)
 	}
 	if m.Templates, err = s.templatesOf(r, actor, name); err != nil {

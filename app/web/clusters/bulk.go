@@ -325,7 +325,7 @@ const (
 
 // ownerAction is what administrators find in the menu of a cluster besides.
 func ownerAction(actor loom.Actor, v clusters.ClusterView) []ui.MenuItem {
-	if !actor.IsAdmin() {
+	if actor.May(loom.Administer, actor.InTenant()) != nil {
 		return nil
 	}
 	return []ui.MenuItem{{Label: "Change owner", Icon: "user", Href: route.Query(route.ClustersBulk("owner"), "id", v.ID.String()), WhyNot: v.Allowed[loom.ChangeEdit]}}

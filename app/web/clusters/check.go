@@ -91,7 +91,7 @@ func cannot(actor loom.Actor, st *settled, u *loom.Unsat) clusterview.CheckPanel
 // clashReason links a rule to the entry it comes from, for those who may open it.
 func clashReason(actor loom.Actor, st *settled, r loom.Reason) ui.Reason {
 	out := ui.Reason{Text: r.Message}
-	if !actor.IsAdmin() || r.ID == "M" {
+	if actor.May(loom.Publish.Reading(), actor.InTenant()) != nil || r.ID == "M" {
 		return out
 	}
 	kind, name := loom.KindTemplate, st.form.of("clusterTemplate")

@@ -39,7 +39,7 @@ func (s *Server) home(w http.ResponseWriter, r *http.Request, actor loom.Actor) 
 	if err != nil {
 		return err
 	}
-	m := clusterview.HomeModel{MayMake: actor.IsAdmin(), Templates: sums.templates}
+	m := clusterview.HomeModel{MayMake: actor.May(loom.Publish, actor.InTenant()) == nil, Templates: sums.templates}
 	all := sums.live()
 	if all == 0 {
 		past, err := s.Clusters.Clusters(ctx, actor, clusters.ListInput{CountOnly: true})
@@ -208,7 +208,7 @@ type homeKey struct {
 }
 
 func homeOf(actor loom.Actor) homeKey {
-	if actor.IsAdmin() {
+	if actor.May(loom.See, actor.InTenant()) == nil {
 		return homeKey{tenant: actor.Tenant}
 	}
 	return homeKey{actor.Tenant, actor.User}

@@ -98,7 +98,7 @@ func (s *Server) clusterList(w http.ResponseWriter, r *http.Request, actor loom.
 	q := readListQuery(r.URL.Query())
 	status := http.StatusOK
 	m := clusterview.ListModel{
-		Q: q.Q, Owner: q.Owner, Label: q.Label, Status: q.Status, Sort: q.Sort, Limit: q.Limit, ShowOwner: actor.IsAdmin(), MayCreate: true,
+		Q: q.Q, Owner: q.Owner, Label: q.Label, Status: q.Status, Sort: q.Sort, Limit: q.Limit, ShowOwner: actor.May(loom.See, actor.InTenant()) == nil, MayCreate: true,
 		Filtered: q.filtered(), ClearHref: listURL(listQuery{Status: q.Status, Sort: q.Sort, Limit: q.Limit}),
 		Leases: page.Options(q.Lease, "", "Any lease", "ended", "Lease is over", "48h", "Lease ends in 48 hours", "7d", "Lease ends in 7 days", "30d", "Lease ends in 30 days", "none", "No end of lease"),
 	}
@@ -161,8 +161,8 @@ func (s *Server) listOptions(ctx context.Context, actor loom.Actor, q listQuery,
 }
 
 func (s *Server) listTable(actor loom.Actor, q listQuery, list clusters.List, rows int) clusterview.ListTable {
-	t := clusterview.ListTable{ShowOwner: actor.IsAdmin(), Now: s.Now(), MaySelect: q.Status != string(loom.ClusterTerminated)}
-	t.Columns = listColumns(q, actor.IsAdmin(), t.MaySelect)
+	t := clusterview.ListTable{ShowOwner: actor.May(loom.See, actor.InTenant()) == nil, Now: s.Now(), MaySelect: q.Status != string(loom.ClusterTerminated)}
+	t.Columns = listColumns(q, actor.May(loom.See, actor.InTenant()) == nil, t.MaySelect)
 	var ids []string
 	for _, c := range list.Items {
 		t.Rows = append(t.Rows, s.listRow(c))
@@ -182,7 +182,7 @@ func (s *Server) listTable(actor loom.Actor, q listQuery, list clusters.List, ro
 	if list.Total > loom.RowChoices[0] {
 		t.Pagination.Sizes = pageSizes(q, rows)
 	}
-	t.Bulk = clusterview.BulkBar{Filters: q.filters(), Total: list.Total, All: manyClusters(list.Total), Owners: actor.IsAdmin()}
+	t.Bulk = clusterview.BulkBar{Filters: q.filters(), Total: list.Total, All: manyClusters(list.Total), Owners: actor.May(loom.Administer, actor.InTenant()) == nil}
 	t.Empty = emptyList(q)
 	return t
 }

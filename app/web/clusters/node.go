@@ -76,7 +76,7 @@ func (s *Server) nodeModel(v clusters.ClusterView, n loom.Node, actor loom.Actor
 	if c.reachable(&n) {
 		m.Key = keyModel(v, actor, c)
 	}
-	if c.signIns.HasPassword(n.ID) && actor.Has(loom.ScopeClusterWrite) {
+	if c.signIns.HasPassword(n.ID) && actor.May(loom.Operate, loom.OwnedBy(v.Owner)) == nil {
 		m.Reveal = route.Query(route.NodeReveal(v.ID, n.ID), addressParam, string(c.choice))
 	}
 	m.Facts = []ui.Def{

@@ -109,12 +109,12 @@ func (s *Server) showSkip(w http.ResponseWriter, r *http.Request, actor loom.Act
 	if err != nil {
 		return err
 	}
-	if !actor.IsAdmin() {
-		return loom.NewError(loom.Forbidden, "Leaving out a task needs the role of a tenant administrator; ask one of your tenant.")
-	}
 	t, err := s.Clusters.Task(r.Context(), actor, ref)
 	if err != nil {
 		return err
+	}
+	if actor.May(loom.Override, actor.InTenant()) != nil {
+		return loom.NewError(loom.Forbidden, "Leaving out a task needs the role of a tenant administrator; ask one of your tenant.")
 	}
 	op, err := s.Clusters.Operation(r.Context(), actor, ref.Operation)
 	if err != nil {
@@ -166,7 +166,7 @@ func (s *Server) taskSkip(w http.ResponseWriter, r *http.Request, actor loom.Act
 // paused operation, and after a failure the operation can be retried.
 func taskActions(actor loom.Actor, v clusters.ClusterView, op loom.Operation, t loom.Task) []ui.ButtonModel {
 	var out []ui.ButtonModel
-	if actor.IsAdmin() && op.Status == loom.OperationPaused && (t.Status == loom.TaskReady || t.Status == loom.TaskBlocked) {
+	if actor.May(loom.Override, actor.InTenant()) == nil && op.Status == loom.OperationPaused && (t.Status == loom.TaskReady || t.Status == loom.TaskBlocked) {
 		at := route.TaskSkip(t.Ref)
 		out = append(out, ui.ButtonModel{Label: "Leave out", Icon: "ban", Href: at, WhyNot: op.WhyNotSkipped(&t), Attrs: ui.OpensDialog(at)})
 	}

@@ -118,7 +118,7 @@ func (s *Server) foundEntries(ctx context.Context, actor loom.Actor, q string, m
 	var found []sharedview.Found
 	for _, e := range entries {
 		href := route.CatalogTemplate(e.Name)
-		if actor.IsAdmin() {
+		if actor.May(loom.Publish, actor.InTenant()) == nil {
 			href = route.AdminEntry(e.Kind, e.Name)
 		}
 		found = append(found, sharedview.Found{Label: e.Name, Note: e.Kind.Word(), Icon: "template", Href: href})
@@ -127,7 +127,7 @@ func (s *Server) foundEntries(ctx context.Context, actor loom.Actor, q string, m
 }
 
 func (s *Server) foundUsers(ctx context.Context, actor loom.Actor, q string, most int) ([]sharedview.Found, error) {
-	if !actor.IsAdmin() {
+	if actor.May(loom.Administer, actor.InTenant()) != nil {
 		return nil, nil
 	}
 	users, err := s.Accounts.ListUsers(ctx, actor, account.UserListInput{Page: loom.Page{Limit: most}, Q: q})
@@ -219,7 +219,7 @@ func pagesFor(actor loom.Actor) []sharedview.Found {
 		page("API tokens", "account", "key", route.AccountTokens()), page("Sessions", "account, sign out", "monitor", route.AccountSessions()),
 		page("Your activity", "account", "activity", route.AccountActivity()), page("API documentation", "REST", "file", route.API()), page("Keyboard help", "shortcuts", "info", route.Keys()),
 	}
-	if actor.IsAdmin() {
+	if actor.May(loom.Administer, actor.InTenant()) == nil {
 		for _, kind := range loom.TenantKinds {
 			pages = append(pages, page(adminview.Plural(kind), "admin", "template", route.AdminKind(kind)), page("New "+kind.Word(), "admin, create", "plus", route.AdminNew(kind)))
 		}
@@ -227,7 +227,7 @@ func pagesFor(actor loom.Actor) []sharedview.Found {
 			page("Users", "admin", "user", route.AdminUsers()), page("Hooks", "admin", "external", route.AdminHooks()), page("Audit", "admin, who did what", "shield", route.AdminAudit()),
 			page("Usage of the tenant", "admin", "clock", route.AdminUsage()), page("Queue of the tenant", "admin", "clock", route.AdminQueue()), page("Settings of the tenant", "admin, leases, quotas", "settings", route.AdminSettings()))
 	}
-	if actor.IsSuperadmin() {
+	if actor.May(loom.Install, loom.Installation) == nil {
 		pages = append(pages, page("System", "overview", "activity", route.System()), page("Tenants", "system", "layers", route.SystemTenants()), page("Workers", "system, processes", "server", route.SystemWorkers()),
 			page("Queues", "system", "clock", route.SystemQueues()), page("River jobs", "system", "file", route.SystemJobs()), page("Orphans and leftovers", "system, machines", "disk", route.SystemOrphans()),
 			page("Plugin types", "system", "box", route.SystemPlugins()), page("Audit of all tenants", "system", "shield", route.SystemAudit()))

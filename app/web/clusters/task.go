@@ -63,7 +63,7 @@ func shownFields(fields map[string]any) []ui.Def {
 func (s *Server) scriptButton(ctx context.Context, actor loom.Actor, v clusters.ClusterView, t loom.Task) (*ui.ButtonModel, error) {
 	action := v.Services[t.Service].Provisioner.Actions[t.Action]
 	script := action.Fields["script"]
-	if !actor.IsAdmin() || script == "" {
+	if actor.May(loom.Publish.Reading(), actor.InTenant()) != nil || script == "" {
 		return nil, nil
 	}
 	ref := loom.ResourceRef{Kind: string(loom.KindAutomatorType), Plugin: action.Type, Type: "scripts", Name: script}

@@ -65,10 +65,10 @@ func (s *Shared) conditionBanners(r *http.Request, actor loom.Actor, m *layout.M
 		s.state.mu.Unlock()
 	}
 	for _, b := range found {
-		if b.Text == noProvisioner && actor.IsAdmin() {
+		if b.Text == noProvisioner && actor.May(loom.Administer, actor.InTenant()) == nil {
 			continue // Shortage tells administrators more of it
 		}
-		if actor.IsSuperadmin() {
+		if actor.May(loom.Install, loom.Installation) == nil {
 			b.Action, b.ActionHref = "Status", route.SystemStatus()
 		}
 		m.Banners = append(m.Banners, b)

@@ -20,7 +20,7 @@ func TestReportsAboutTheContentPolicy(t *testing.T) {
 	var log bytes.Buffer
 	now := time.Now()
 	s := &Shared{Deps: Deps{Log: slog.New(slog.NewTextHandler(&log, nil)), Version: "test"}, Now: func() time.Time { return now }}
-	h := s.open(s.cspReport)
+	h := s.Handler(Route{Access: Open, Handle: Anybody(s.cspReport)})
 	sendFrom := func(address, body string) (status int, logged string) {
 		log.Reset()
 		w := httptest.NewRecorder()

@@ -110,9 +110,9 @@ func (s *Shared) errorInFrame(w http.ResponseWriter, r *http.Request, e *loom.Er
 	}
 	page := layout.Model{Title: m.Headline, Area: layout.AreaClusters}
 	switch {
-	case strings.HasPrefix(r.URL.Path, route.System()) && actor.IsSuperadmin():
+	case strings.HasPrefix(r.URL.Path, route.System()) && actor.May(loom.Install, loom.Installation) == nil:
 		page = SystemFrame(m.Headline, "")
-	case strings.HasPrefix(r.URL.Path, route.Admin()) && actor.IsAdmin():
+	case strings.HasPrefix(r.URL.Path, route.Admin()) && actor.May(loom.Administer, actor.InTenant()) == nil:
 		page = AdminFrame(m.Headline, "")
 	case strings.HasPrefix(r.URL.Path, route.Account()):
 		page = AccountFrame(m.Headline, "")

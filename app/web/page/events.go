@@ -72,7 +72,7 @@ func (s *Shared) stillMay(r *http.Request, actor loom.Actor, topics []string) er
 	if err != nil {
 		return err
 	}
-	if now.Account() != actor.Account() || actor.IsAdmin() && !now.IsAdmin() {
+	if now.Account() != actor.Account() || actor.May(loom.See, actor.InTenant()) == nil && now.May(loom.See, now.InTenant()) != nil {
 		return loom.NewError(loom.Forbidden, "The page shows what another user may see.")
 	}
 	return s.mayFollow(r.Context(), now, topics)

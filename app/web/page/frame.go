@@ -192,7 +192,7 @@ func (s *Shared) frame(w http.ResponseWriter, r *http.Request, actor loom.Actor,
 	m.Path = r.URL.RequestURI()
 	m.Document = s.paneOf(r)
 	m.User, m.Tenant, m.RoleWord = string(actor.User), actor.TenantName, string(actor.Role)
-	m.ShowCatalog, m.ShowAdmin, m.ShowSystem = true, actor.IsAdmin(), actor.IsSuperadmin()
+	m.ShowCatalog, m.ShowAdmin, m.ShowSystem = true, actor.May(loom.Administer, actor.InTenant()) == nil, actor.May(loom.Install, loom.Installation) == nil
 	m.Version = s.Version
 	followOwn(m)
 	if httpx.IsFragment(r) {
@@ -205,7 +205,7 @@ func (s *Shared) frame(w http.ResponseWriter, r *http.Request, actor loom.Actor,
 	for _, f := range flashes {
 		m.Flashes = append(m.Flashes, toast(f))
 	}
-	if s.Shortage != nil && actor.IsAdmin() {
+	if s.Shortage != nil && actor.May(loom.Administer, actor.InTenant()) == nil {
 		text, err := s.Shortage(r.Context(), actor)
 		if err != nil {
 			return err

@@ -24,14 +24,14 @@ func TestOpenRoutesTakeTurns(t *testing.T) {
 	s := &Shared{Deps: Deps{Log: log, Sessions: httpx.NewSessions(nil, false)}}
 	inside, leave := make(chan struct{}), make(chan struct{})
 	mux := http.NewServeMux()
-	mux.Handle("/login", s.open(func(http.ResponseWriter, *http.Request) error {
+	mux.Handle("/login", s.openTo(httpx.AddressCaller, func(http.ResponseWriter, *http.Request) error {
 		inside <- struct{}{}
 		<-leave
 		return nil
 	}))
-	mux.Handle("/gone", s.open(func(http.ResponseWriter, *http.Request) error { t.Error("one too many"); return nil }))
-	mux.Handle("/read", s.reading(func(http.ResponseWriter, *http.Request) error { t.Error("one too many"); return nil }))
-	mux.Handle("/clusters", s.page(nil))
+	mux.Handle("/gone", s.openTo(httpx.AddressCaller, func(http.ResponseWriter, *http.Request) error { t.Error("one too many"); return nil }))
+	mux.Handle("/read", s.openTo(httpx.FileCaller, func(http.ResponseWriter, *http.Request) error { t.Error("one too many"); return nil }))
+	mux.Handle("/clusters", s.page(s.Sessions.Actor, loom.See, nil))
 	h := httpx.Chain(log, false, http.NewCrossOriginProtection(), s.renderError, mux)
 	ask := func(ctx context.Context, path string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()

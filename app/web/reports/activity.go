@@ -14,7 +14,7 @@ func (s *Server) activity(w http.ResponseWriter, r *http.Request, actor loom.Act
 	q.Tenant = ""
 	page := layout.Model{Title: "Activity", Area: layout.AreaClusters, Here: route.Activity()}
 	intro := "Operations, leases and credentials of your clusters, and what changed in the catalog."
-	if actor.IsAdmin() {
+	if actor.May(loom.See, actor.InTenant()) == nil {
 		intro = "Operations, leases, credentials and catalog changes of the whole tenant."
 	}
 	return s.ActivityPage(w, r, actor, page, route.Activity(), intro, false, q)

@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/route"
 )
@@ -9,12 +10,12 @@ import (
 // and the installation.
 func (s *Server) Routes() []page.Route {
 	return []page.Route{
-		page.Get(route.Usage(), page.SignedIn, s.usage),
-		page.Get(route.AdminUsage(), page.Admin, s.adminUsage),
-		page.Get(route.SystemUsage(), page.Superadmin, s.systemUsage),
-		page.Get(route.Activity(), page.SignedIn, s.activity),
-		page.Get(route.SystemActivity(), page.Superadmin, s.systemActivity),
-		page.Get(route.AdminAudit(), page.Admin, s.adminAudit),
-		page.Get(route.SystemAudit(), page.Superadmin, s.systemAudit),
+		page.Get(route.Usage(), loom.Read, s.usage),
+		page.Get(route.AdminUsage(), loom.Administer, s.adminUsage),
+		page.Get(route.SystemUsage(), loom.Install, s.systemUsage),
+		page.Get(route.Activity(), loom.Read, s.activity),
+		page.Get(route.SystemActivity(), loom.Install, s.systemActivity),
+		page.Get(route.AdminAudit(), loom.Administer, s.adminAudit),
+		page.Get(route.SystemAudit(), loom.Install, s.systemAudit),
 	}
 }

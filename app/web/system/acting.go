@@ -38,7 +38,7 @@ func (s *Server) actEnd(w http.ResponseWriter, r *http.Request, actor loom.Actor
 	if err := s.Accounts.EndActing(r.Context(), actor, s.Sessions.Cookie(r)); err != nil {
 		return err
 	}
-	if actor.ByRole != loom.RoleSuperadmin {
+	if !actor.ByRole.May(loom.Install) {
 		return httpx.SeeOther(w, r, route.Home())
 	}
 	return s.Say(w, r, route.SystemTenant(actor.TenantName), httpx.Flash{Tone: "ok", Text: "You act for yourself again."})

@@ -1,0 +1,190 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"loom/app/account"
+	"loom/app/loom"
+	"loom/app/testkit"
+)
+
+// documentedVerbs says which verb of identity.md a route needs; the first that fits counts.
+// They are typed from the document, not from the table of routes.
+var documentedVerbs = []struct{ method, path, verb string }{
+	{get, `^/v2/(whoami|tokens|sessions|profile)$`, "self"},
+	{"", `^/v2/profile$`, "profile"},
+	{"", `^/v2/(tokens|sessions)\b`, "self"},
+	{get, `^/v2/users/\{id\}`, "see"},
+	{patch, `^/v2/users/\{id\}$`, "self"}, // of others: administer
+	{"", `^/v2/(users|hooks)\b`, "administer"},
+	{get, `^/v2/(settings|audit|check|export|metrics/nodes/usage)$`, "read"},
+	{post, `^/v2/resolve$`, "read"},
+	{"", `^/v2/(settings|metrics/queues)$`, "administer"},
+	{"", `^/v2/import$`, "publish"},
+	{"", `^/v2/plugins/(sync|resources)$`, "publish"},
+	{"", `/\{name\}/\{version\}/\{resource\}`, "publish"},
+	{get, `^/v2/plugins/`, "read"},
+	{"", `^/v2/plugins/`, "install"},
+	{"", `^/v2/(probes/|providers/(probe$|\{name\}/(probe|sweep)))`, "publish"},
+	{get, `^/v2/(clustertemplates|partialtemplates|providers|services|hardwaretypes|imagetypes)\b`, "read"},
+	{"", `^/v2/(clustertemplates|partialtemplates|providers|services|hardwaretypes|imagetypes)\b`, "publish"},
+	{"", `^/v2/(tenants|system|queues|riverjobs|orphans|leftovers|sweeps|processes|provisioners)\b`, "install"},
+	{"", `^/v2/(getNodeProperties|getClusterStatuses)$`, "see"},
+	{get, `^/v2/nodes\b`, "see"},
+	{"", `^/v2/nodes\b`, "administer"},
+	{post, `^/v2/clusters$`, "create"},
+	{del, `^/v2/clusters/\{id\}$`, "own"},
+	{"", `/skip$`, "override"},
+	{get, `^/v2/clusters\b`, "see"},
+	{"", `^/v2/(clusters|previews)\b`, "operate"},
+}
+
+// scopeOf is the scope that a verb needs, for those who change something.
+var scopeOf = map[string]loom.Scope{
+	"see": "read", "read": "read", "create": "clusters:write", "operate": "clusters:write", "own": "clusters:write", "override": "clusters:write",
+	"publish": "catalog:write", "administer": "admin", "install": "admin", "self": "admin", "profile": "clusters:write",
+}
+
+func documentedVerb(t *testing.T, rt *route) (verb string, scope loom.Scope) {
+	t.Helper()
+	for _, d := range documentedVerbs {
+		if (d.method == "" || d.method == rt.method) && regexp.MustCompile(d.path).MatchString(rt.path) {
+			if rt.method == get || strings.HasPrefix(rt.path, "/v2/previews") && !strings.HasSuffix(rt.path, "/apply") {
+				return d.verb, loom.ScopeRead // reading and previewing
+			}
+			return d.verb, scopeOf[d.verb]
+		}
+	}
+	t.Fatalf("the document says nothing of %s %s", rt.method, rt.path)
+	return "", ""
+}
+
+// caller is somebody of the matrix; what is asked for is carol's, of acme.
+type caller struct {
+	role, place, tenant string
+	user                loom.UserID
+}
+
+var callers = []caller{
+	{"user", "own", "acme", "carol"}, {"user", "foreign", "acme", "ben"}, {"user", "other tenant", "other", "ana"},
+	{"admin", "foreign", "acme", "admin"}, {"admin", "other tenant", "other", "admin"}, {"superadmin", "other tenant", "superadmin", "admin"},
+}
+
+var (
+	ofCluster = regexp.MustCompile(`^/v2/((clusters|nodes)/\{|previews$)`)
+	// private is what even administrators see only of themselves.
+	private = regexp.MustCompile(`^/v2/previews/\{id\}`)
+	ofUser  = regexp.MustCompile(`^/v2/(tokens|sessions|users)/\{id\}`)
+)
+
+// outcome is the status that refuses a request, 0 where it is allowed.
+func outcome(who caller, rt *route, verb string, scope, has loom.Scope) int {
+	roles := map[string]string{"override": "admin superadmin", "publish": "admin superadmin", "administer": "admin superadmin", "install": "superadmin"}[verb]
+	entitled := roles == "" || slices.Contains(strings.Fields(roles), who.role)
+	enough := has == "" || has == scope || has == loom.ScopeAdmin || scope == loom.ScopeRead
+	sees := who.place == "own" || who.place == "foreign" && who.role != "user"
+	switch {
+	case !entitled && verb != "override", !enough:
+		return http.StatusForbidden
+	case rt.path == "/v2/nodes/{id}" && rt.method != get: // writes what is not there
+		return 0
+	case private.MatchString(rt.path) && who.place != "own", (ofCluster.MatchString(rt.path) || ofUser.MatchString(rt.path) && rt.method != patch) && !sees:
+		return http.StatusNotFound
+	case !entitled:
+		return http.StatusForbidden
+	case rt.method == patch && ofUser.MatchString(rt.path) && who.role == "user" && who.place != "own":
+		return http.StatusForbidden // of others: administer
+	case strings.HasSuffix(rt.path, "/rotate") && (who.place != "own" || has != ""):
+		return http.StatusForbidden // the secret stands for its owner, and a token rotates itself
+	}
+	return 0
+}
+
+// TestWhoMayWhat asks every route as every role, about what is his own, another's and another
+// tenant's, by session and with a token of each scope. What is allowed is undone at its end.
+func TestWhoMayWhat(t *testing.T) {
+	t.Parallel()
+	made := newWorld(t)
+	ids := made.markedTenant()
+	made.exec(`UPDATE clusters SET owner_id = 'carol'`)
+	made.exec(`UPDATE previews SET user_id = 'carol'`)
+	made.exec(`UPDATE tokens SET user_id = 'carol' WHERE id = $1`, ids["tokens/id"])
+	made.exec(`UPDATE users SET password_change = NULL`)
+	keys := map[string]string{}
+	for _, who := range callers {
+		for _, scope := range loom.Scopes {
+			keys[who.tenant+string(who.user)+string(scope)] = "Bearer " + made.token(who.tenant, who.user, loom.ScopeRead)
+			made.exec(`UPDATE tokens SET scopes = ARRAY[$1] WHERE id = (SELECT max(id) FROM tokens)`, scope) // a user asks for catalog:write in vain
+		}
+		keys[who.tenant+string(who.user)] = "loom-dev=" + made.session(who.tenant, who.user)
+	}
+	made.exec(`UPDATE tokens SET last_used_at = now() + interval '1 hour'`) // noting a use is a change
+	made.exec(`UPDATE sessions SET last_seen_at = now() + interval '1 hour'`)
+	testkit.RefuseCommits(t, made.db)
+	w := worldOn(t, made.db)
+	bodies := foreignBodies(ids)
+	asked := 0
+	for _, rt := range w.api.routes() {
+		if rt.open || rt.path == "/v2/events" || rt.path == "/v2/sessions" && rt.method == del { // no token may, see TestTokensKeepNobodyOut
+			continue
+		}
+		verb, scope := documentedVerb(t, &rt)
+		path, _ := made.foreignPath(rt.path, ids)
+		body := made.foreignBody(rt, path, bodies)
+		for _, who := range callers {
+			for _, has := range append([]loom.Scope{""}, loom.Scopes...) {
+				asked++
+				status, text := w.ask(rt.method, path, body, keys[who.tenant+string(who.user)+string(has)])
+				want := outcome(who, &rt, verb, scope, has)
+				if status != want && (want != 0 || refuses(status, text)) {
+					t.Errorf("%s (%s) with %q, %s: %s %s answers %d, want %d: %.200s", who.role, who.user, has, who.place, rt.method, rt.path, status, want, text)
+				}
+			}
+		}
+	}
+	if asked < 4000 {
+		t.Errorf("only %d requests", asked)
+	}
+}
+
+// refuses reports whether an answer is about who asked. Where something is merely not
+// there, the answer says what.
+func refuses(status int, text string) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
+		return true
+	case http.StatusNotFound:
+		return strings.Contains(text, "that you may see") || strings.Contains(text, "There is no cluster 0")
+	}
+	return false
+}
+
+// session is the cookie of a session of a user.
+func (w *world) session(tenant string, user loom.UserID) string {
+	w.t.Helper()
+	cookie := fmt.Sprintf("cookie of %s of %s", user, tenant)
+	cookie = strings.ReplaceAll(cookie, " ", "-")
+	w.exec(`INSERT INTO sessions (id, tenant_id, user_id, address, agent, expires_at)
+		SELECT decode($1, 'hex'), id, $2, '', 'matrix', now() + interval '1 hour' FROM tenants WHERE name = $3`, account.SessionID(loom.NewSecret(cookie)), user, tenant)
+	return cookie
+}
+
+// ask sends a request without a connection.
+func (w *world) ask(method, path, body, key string) (status int, text string) {
+	w.t.Helper()
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	header := "Authorization"
+	if strings.HasPrefix(key, "loom-dev") {
+		header = "Cookie"
+	}
+	r.Header.Set(header, key)
+	answer := httptest.NewRecorder()
+	w.server.Config.Handler.ServeHTTP(answer, r)
+	return answer.Code, answer.Body.String()
+}
