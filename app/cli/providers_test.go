@@ -192,6 +192,14 @@ func (w *world) thisHost(user *client) *offer {
 	return o
 }
 
+// enter stores the provider and what it offers; admin.sync makes its key live.
+func (o *offer) enter(h *hostMachines, admin *client) {
+	admin.t.Helper()
+	admin.resource("providertypes", o.name, "ssh_keys", keyResource, h.key.PEM)
+	admin.call("PUT", "/v2/providers/"+o.name, map[string]any{"name": o.name, "providertype": o.name, "provisioner": o.fields}, nil)
+	admin.offers(o.name, "local-small", o.flavor, "debian12", o.image)
+}
+
 // harm makes the cloud misbehave in a phase.
 func (o *offer) harm(phase string) {
 	if o.before != nil {
@@ -278,9 +286,7 @@ func TestEveryProvider(t *testing.T) {
 		if o.fields == nil {
 			continue // it is in the starter catalog
 		}
-		admin.resource("providertypes", o.name, "ssh_keys", keyResource, h.key.PEM)
-		admin.call("PUT", "/v2/providers/"+o.name, map[string]any{"name": o.name, "providertype": o.name, "provisioner": o.fields}, nil)
-		admin.offers(o.name, "local-small", o.flavor, "debian12", o.image)
+		o.enter(h, admin)
 	}
 	admin.sync()
 	// A plugin that came while the instance runs counts as one that its provisioner has.
