@@ -12,7 +12,6 @@ import (
 
 // What pages count, and nodes without what was learned of them.
 func init() {
-	walked = append(walked, "operation_counts.go")
 	maps.Copy(trespassers, map[string]trespasser{
 		"OperationUncounted": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			return store.OperationUncounted(ctx, tx, t, ownOperation)

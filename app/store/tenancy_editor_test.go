@@ -14,7 +14,6 @@ import (
 // What the editors of the catalog read and keep is held against the test of
 // tenants as well.
 func init() {
-	walked = append(walked, "editor.go")
 	maps.Copy(trespassers, map[string]trespasser{
 		"SecretStamps": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			stamps, err := store.SecretStamps(ctx, tx, t, "provider:"+mark)

@@ -12,10 +12,13 @@ import (
 
 // Which files services ran.
 func init() {
-	walked = append(walked, "service_files.go")
 	maps.Copy(trespassers, map[string]trespasser{
 		"ChangedFiles": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			return store.ChangedFiles(ctx, tx, t, 1)
+		},
+		"ReleasedFiles": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			files, err := store.ReleasedFiles(ctx, tx, t, loom.OperationRef{Cluster: 1, Number: 1})
+			return leak(len(files) > 0), err
 		},
 		"FileUses": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			uses, err := store.FileUses(ctx, tx, t, ownRef)

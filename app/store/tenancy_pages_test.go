@@ -14,7 +14,6 @@ import (
 
 // What pages keep and tell is held against the test of tenants as well.
 func init() {
-	walked = append(walked, "preferences.go", "notice.go", "node_search.go")
 	maps.Copy(trespassers, map[string]trespasser{
 		"SetPreferences": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
 			return store.SetPreferences(ctx, tx, t, ownUser, loom.ViewPreferences{Rows: 50})

@@ -14,7 +14,6 @@ import (
 // What asks providers and keeps what they say is held against the test of tenants
 // as well.
 func init() {
-	walked = append(walked, "probe.go", "verify.go", "provider_operations.go", "queued.go", "orphan.go", "sweep.go", "plugins.go")
 	maps.Copy(trespassers, map[string]trespasser{
 		"WaitingRequest": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			id, err := store.WaitingRequest(ctx, tx, t, store.ProviderRequest{Provider: mark, Purpose: store.PurposeSweep})

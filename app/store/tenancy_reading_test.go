@@ -18,7 +18,6 @@ var (
 
 // What reads nodes, operations and logs is held against the test of tenants as well.
 func init() {
-	walked = append(walked, "node_list.go", "operation_list.go", "tasklog_order.go", "tasklog_skip.go", "usage.go", "operation_shape.go", "tasklog_find.go")
 	maps.Copy(trespassers, map[string]trespasser{
 		"NodesByTenant": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			return store.NodesByTenant(ctx, tx, t, "", loom.Page{})

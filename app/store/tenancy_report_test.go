@@ -13,7 +13,6 @@ import (
 
 // What pages tell of the past, and acting in another tenant.
 func init() {
-	walked = append(walked, "activity.go", "acting.go", "cluster_count.go", "resource_fetch.go")
 	maps.Copy(trespassers, map[string]trespasser{
 		"Activity": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			list, err := store.Activity(ctx, tx, t, store.ActivityFilter{Kinds: []string{"cluster", "operation", "service", "resource", "node", "user", "task"}}, loom.Page{Limit: 100})

@@ -13,7 +13,6 @@ import (
 // What reads and changes layouts for an undo, a retry and a rollback is held against
 // the test of tenants as well.
 func init() {
-	walked = append(walked, "operation_undo.go", "lineage.go")
 	maps.Copy(trespassers, map[string]trespasser{
 		"PlansOf": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			plans, err := store.PlansOf(ctx, tx, t, loom.Operation{Ref: ownOperation})

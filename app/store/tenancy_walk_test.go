@@ -70,19 +70,26 @@ func TestNoTenantReadsOrChangesRowsOfAnother(t *testing.T) {
 	}
 }
 
-// tenantFunctions finds the exported functions of the walked files that take a
-// tenant and do not cross tenants by their name.
+// tenantFunctions finds the exported functions that take a tenant, do not cross tenants by
+// their name and are not in untried.
 func tenantFunctions(t *testing.T) []string {
 	t.Helper()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
 	var names []string
-	for _, file := range walked {
-		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(".", file), nil, 0)
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, d := range parsed.Decls {
 			f, ok := d.(*ast.FuncDecl)
-			if !ok || !f.Name.IsExported() || f.Recv != nil || strings.HasSuffix(f.Name.Name, "AllTenants") {
+			if !ok || !f.Name.IsExported() || f.Recv != nil || strings.HasSuffix(f.Name.Name, "AllTenants") || slices.Contains(untried, f.Name.Name) {
 				continue
 			}
 			for _, p := range f.Type.Params.List {
@@ -162,7 +169,7 @@ func fill(t *testing.T, ctx context.Context, db *testkit.Database) {
 	}
 }
 
-// rowsOf gives all rows of a tenant in the tables of the walked files, as text.
+// rowsOf gives all rows of a tenant in the tables that are filled, as text.
 func rowsOf(t *testing.T, ctx context.Context, q sqlx.QueryerContext, tenant loom.TenantID) string {
 	t.Helper()
 	var all strings.Builder
