@@ -14,7 +14,7 @@ import (
 	"loom/app/testkit"
 )
 
-// documentedVerbs says which verb of identity.md a route needs; the first that fits counts.
+// documentedVerbs says which verb of docs/decisions/0064-one-decision-point.md a route needs; the first that fits counts.
 // They are typed from the document, not from the table of routes.
 var documentedVerbs = []struct{ method, path, verb string }{
 	{get, `^/v2/(whoami|tokens|sessions|profile)$`, "self"},

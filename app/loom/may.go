@@ -95,7 +95,7 @@ var (
 	superadmins = []Role{RoleSuperadmin}
 )
 
-// verbs is the table of section 2 of identity.md with the roles that there are.
+// verbs is the table of docs/decisions/0064-one-decision-point.md with the roles that there are.
 // docs/security.md explains it.
 var verbs = table{
 	See:        {roles: admins, owner: true, scope: ScopeRead},

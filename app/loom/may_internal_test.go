@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// documented is the table of section 2 of identity.md with the roles that there are,
+// documented is the table of docs/decisions/0064-one-decision-point.md with the roles that there are,
 // typed from the document and not from may.go: the roles that may in all of their tenant
 // (u, a and s), whether the owner may, and the scope that a token needs.
 var documented = map[Verb]struct {

@@ -16,7 +16,7 @@ import (
 	"loom/app/web/page"
 )
 
-// documentedPages says which verb of identity.md a page needs whose object is a tenant or
+// documentedPages says which verb of docs/decisions/0064-one-decision-point.md a page needs whose object is a tenant or
 // the installation; the first that fits counts. What is about a cluster, or oneself, is for
 // everybody who sees it. They are typed from the document, not from the tables of routes.
 var documentedPages = []struct{ path, verb string }{
