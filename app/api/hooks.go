@@ -17,12 +17,12 @@ func (a *api) hookRoutes() []route {
 		{method: get, path: "/v2/hooks", verb: loom.Administer, summary: "List the hooks of the tenant", fresh: true, paged: true, answer: "[]Hook", handle: a.listHooks, query: []param{
 			{"q", "string", "Words in name or address."},
 		}},
-		{method: post, path: "/v2/hooks", verb: loom.Administer, summary: "Make a hook; a secret that is made up is shown this once", fresh: true, once: true,
+		{method: post, path: "/v2/hooks", verb: loom.Administer, summary: "Create a hook; a generated secret is shown once", fresh: true, once: true,
 			body: "HookWrite", answer: "Hook", handle: a.createHook},
 		{method: get, path: one, verb: loom.Administer, summary: "Read a hook", fresh: true, answer: "Hook", handle: a.showHook},
 		{method: put, path: one, verb: loom.Administer, summary: "Replace a hook; without a secret it keeps its own", fresh: true, body: "HookWrite", answer: "Hook", handle: a.putHook},
 		{method: del, path: one, verb: loom.Administer, summary: "Delete a hook with its deliveries", fresh: true, handle: a.deleteHook},
-		{method: get, path: one + "/deliveries", verb: loom.Administer, summary: "List what was sent to a hook, the newest first", fresh: true, paged: true,
+		{method: get, path: one + "/deliveries", verb: loom.Administer, summary: "List deliveries to a hook, newest first", fresh: true, paged: true,
 			answer: "[]Delivery", handle: a.listDeliveries, query: []param{
 				{"result", "string", "Statuses, separated by commas: waiting, delivered, refused, failed."},
 				{"since", "integer", "Milliseconds since 1970; events from then on."},

@@ -102,7 +102,7 @@ func (a *api) clusterActionRoutes() []route {
 		{"remove-services", "ServicesAdd", "Remove services from a cluster", loom.ChangeRemoveServices},
 		{"upgrade", "Upgrade?", "Bring services to their newest versions, batch by batch", loom.ChangeUpgrade},
 		{"resize", "Resize", "Replace the machines of nodes by ones of another hardware type, batch by batch", loom.ChangeResize},
-		{"repair", "Repair", "Make the machines of nodes anew; numbers and host names stay", loom.ChangeRepair},
+		{"repair", "Repair", "Replace the machines of nodes; numbers and host names stay", loom.ChangeRepair},
 	} {
 		all = append(all, route{method: post, path: one + "/" + v.path, verb: loom.Operate, summary: v.what, fresh: true, once: true,
 			body: v.body, answer: "Started", handle: a.changeCluster(v.kind)})

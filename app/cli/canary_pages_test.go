@@ -173,7 +173,7 @@ func (c *canary) fillPage(pattern, cluster string) []string {
 	return all
 }
 
-// signIn returns the cookie of a new session of somebody whose password was made up.
+// signIn returns the cookie of a new session of a user with a generated password.
 func (c *canary) signIn(tenant, user string) string {
 	c.t.Helper()
 	password := c.secrets["made-up password of "+tenant+"/"+user]
