@@ -18,6 +18,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 //go:embed css js icons.svg favicon.svg vendor/*.js vendor/LICENSES.txt
@@ -35,8 +36,9 @@ type asset struct {
 	zipped []byte
 }
 
-// assets never changes after the package is loaded.
-var assets = load()
+// assets returns the files. Compressing them takes some 50 ms, which a process that
+// serves no page, such as the first one of each local machine, does not spend.
+var assets = sync.OnceValue(load)
 
 func load() map[string]asset {
 	loaded := map[string]asset{}
@@ -88,7 +90,7 @@ func contentType(name string) string {
 // "css/loom.css". It panics for a file that does not exist: names are constants
 // in components, and a golden test renders each of them.
 func URL(name string) string {
-	a, ok := assets[name]
+	a, ok := assets()[name]
 	if !ok {
 		panic(fmt.Sprintf("static: no file %q", name))
 	}
@@ -105,7 +107,7 @@ func Handler() http.Handler {
 			return
 		}
 		hash, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, Prefix), "/")
-		a, ok := assets[name]
+		a, ok := assets()[name]
 		if !ok || hash != a.hash {
 			w.Header().Set("Cache-Control", "no-store")
 			http.Error(w, "There is no such file; reload the page that names it.", http.StatusNotFound)

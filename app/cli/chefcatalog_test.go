@@ -21,7 +21,7 @@ import (
 func TestHadoopDistributedByTheContractStub(t *testing.T) {
 	t.Parallel()
 	folder := testkit.Catalog(t)
-	newKitchen(t, folder, "hadoop-distributed", 10).cook()
+	newKitchen(t, folder, "hadoop-distributed", 5).cook()
 }
 
 // TestChefCatalogByTheContractStub does the same with a small catalog that uses all

@@ -19,7 +19,7 @@ const actAsLoom = "LOOM_TEST_ACT_AS_LOOM"
 
 // sideBySide is how many tests run at once where the command line says nothing: most of
 // them wait most of the time, for machines, leases and pages that change.
-const sideBySide = 3
+const sideBySide = 2
 
 func TestMain(m *testing.M) {
 	// The first process of a machine is this program too, whoever started it.

@@ -24,7 +24,7 @@ import (
 )
 
 // patience is how long anything may take on a busy machine.
-const patience = 4 * time.Minute
+const patience = 8 * time.Minute
 
 // world is an instance of Loom in a directory of its own: real processes, a
 // real database, real machines. Its end removes everything and checks that

@@ -133,7 +133,7 @@ func TestProviderWalkedWithoutScripts(t *testing.T) {
 	hands.Fill("the secret", "input[name='provisioner.secret']", "hush-hush")
 	hands.Activate("the fold", "#f-group-provisioner-key details > summary")
 	w.chooseFile("#f-upload-key", "my key.pem", "the key itself")
-	hands.Activate("upload", "button[value='upload:provisioner.key']")
+	b.Leave(func() { hands.Activate("upload", "button[value='upload:provisioner.key']") })
 	b.WaitText("The file “my key.pem” was not stored.")
 	b.WaitText("Secrets are not sent back to the browser.")
 	if got := b.Value("input[name='provisioner.place']"); got != "the moon" {
@@ -141,10 +141,10 @@ func TestProviderWalkedWithoutScripts(t *testing.T) {
 	}
 	hands.Fill("another name", "#f-upload-key-as", "id.pem")
 	w.chooseFile("#f-upload-key", "my key.pem", "the key itself")
-	hands.Activate("upload", "button[value='upload:provisioner.key']")
+	b.Leave(func() { hands.Activate("upload", "button[value='upload:provisioner.key']") })
 	b.WaitText("Stored version 1 of id.pem and chose it here.")
 	hands.Activate("the pane", "#json-pane > summary")
-	hands.Activate("what the form says", "button[value=show]")
+	b.Leave(func() { hands.Activate("what the form says", "button[value=show]") })
 	b.Wait("the pane follows", func() bool { return strings.Contains(b.Value("#f-json"), "id.pem") })
 	hands.Fill("the secret", "input[name='provisioner.secret']", "hush-hush")
 	hands.Activate("users may not", "input[name='may-override.boot']")

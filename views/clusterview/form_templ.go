@@ -196,7 +196,7 @@ func newForm(m FormModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "</p><p class=\"u-small u-muted\">The preview shows every node and every task. Nothing is made before you apply it.</p></div><div class=\"l-side\"><div id=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "</p><p class=\"u-small u-muted\">The preview shows every node and every task. Nothing is made before you apply it.</p></div><div class=\"l-side\" tabindex=\"0\" role=\"region\" aria-label=\"Preview\"><div id=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

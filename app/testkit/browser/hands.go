@@ -157,3 +157,12 @@ func (b *Browser) Open(url string) {
 	b.t.Helper()
 	b.Do("open "+url, chromedp.Navigate(url))
 }
+
+// Leave does what leads to another page, which may have the address and the look of
+// this one, and waits until that has loaded.
+func (b *Browser) Leave(act func()) {
+	b.t.Helper()
+	b.Do("mark the page", chromedp.Evaluate[chromedp.Void](`window.loomLeaves = true; undefined`))
+	act()
+	b.Wait("another page", func() bool { return look[bool](b, `!window.loomLeaves && document.readyState === "complete"`) })
+}
