@@ -17,8 +17,9 @@ import (
 // tests start it again for each process that they want to kill.
 const actAsLoom = "LOOM_TEST_ACT_AS_LOOM"
 
-// sideBySide is how many tests run at once where the command line says nothing: most of
-// them wait most of the time, for machines, leases and pages that change.
+// sideBySide is how many tests run at once where the command line says nothing, whatever
+// the processors: more of them, each with processes and machines of its own, take longer in
+// all than two at a time.
 const sideBySide = 2
 
 func TestMain(m *testing.M) {

@@ -1,8 +1,8 @@
 //go:build browser
 
-// Package browser drives Debian's headless shell of Chromium in tests: a fresh profile per test,
-// no sandbox when root, everything the browser complains about collected, a
-// picture when a test fails.
+// Package browser drives Chromium in tests, by Debian's headless shell of it: a fresh
+// profile per test, no sandbox when root, everything the browser complains about
+// collected, a picture when a test fails.
 //
 // Imported by _test.go files only. Conditions are polled with a deadline; nothing
 // sleeps.
@@ -79,7 +79,7 @@ func New(t testing.TB, o Options) *Browser {
 	// Optimizing compilers cost more than they save on pages that live for seconds.
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.Env("TMPDIR="+temp, blindEnv+"="+path),
 		chromedp.ExecPath(self), chromedp.NoSandbox, chromedp.UserDataDir(profile), chromedp.WindowSize(width, 1000),
-		chromedp.Flag("headless", "new"), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("js-flags", "--no-maglev --no-turbofan"))
 	alloc, endAlloc := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, end := chromedp.NewContext(alloc)
