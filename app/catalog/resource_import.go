@@ -57,13 +57,14 @@ func (c *Catalog) KeepResources(ctx context.Context, actor loom.Actor, r io.Read
 	if err != nil {
 		return err
 	}
-	if _, err := c.diskLeft("The archive is not stored"); err != nil {
+	left, err := c.archiveLeft(ctx, actor.Tenant)
+	if err != nil {
 		return err
 	}
 	var b [8]byte
 	rand.Read(b[:]) //nolint:errcheck // never fails (crypto/rand)
-	k := keptArchive{Time: now, Object: fmt.Sprintf("%s/import/%s", actor.Tenant, hex.EncodeToString(b[:]))}
-	if k.Items, err = c.keepObject(ctx, actor.Tenant, k.Object, r, func(ref loom.ResourceRef) bool { return formats[typeOf(ref)] == "archive" }); err != nil {
+	k := keptArchive{Time: now, Object: importFolder(actor.Tenant) + hex.EncodeToString(b[:])}
+	if k.Items, err = c.keepObject(ctx, actor.Tenant, k.Object, r, min(left, MaxResourceArchive), func(ref loom.ResourceRef) bool { return formats[typeOf(ref)] == "archive" }); err != nil {
 		return err
 	}
 	old, err := c.keptResources(ctx, actor)
@@ -89,8 +90,8 @@ func (c *Catalog) KeepResources(ctx context.Context, actor loom.Actor, r io.Read
 }
 
 // keepObject stores an archive while it is looked through: what is no archive of
-// resources is never stored as a whole.
-func (c *Catalog) keepObject(ctx context.Context, tenant loom.TenantID, key string, r io.Reader, isArchive func(loom.ResourceRef) bool) ([]archivedResource, error) {
+// resources is never stored as a whole. It has most bytes at most.
+func (c *Catalog) keepObject(ctx context.Context, tenant loom.TenantID, key string, r io.Reader, most int64, isArchive func(loom.ResourceRef) bool) ([]archivedResource, error) {
 	type look struct {
 		items []archivedResource
 		err   error
@@ -105,13 +106,15 @@ func (c *Catalog) keepObject(ctx context.Context, tenant loom.TenantID, key stri
 		pipe.CloseWithError(l.err)
 		looked <- l
 	}()
-	_, _, failed := c.writeObject(ctx, key, io.TeeReader(r, feed), MaxResourceArchive, false)
+	_, _, failed := c.writeObject(ctx, key, io.TeeReader(r, feed), most, false)
 	// Without the end the looker must not take what came for all there is.
 	feed.CloseWithError(failed)
 	l := <-looked
 	switch {
 	case errors.Is(failed, loom.Unavailable):
 		return nil, failed
+	case errors.Is(failed, errTooLarge) && most < MaxResourceArchive:
+		return nil, loom.NewError(loom.Exhausted, "The archive is not stored: there is room for %s. Delete old versions of files, or import what was uploaded before.", size(most))
 	case errors.Is(failed, errTooLarge):
 		return nil, loom.NewError(loom.Invalid, "The archive is larger than %s; make several of it.", size(MaxResourceArchive))
 	case l.err != nil && errors.Is(l.err, loom.Invalid):

@@ -2,8 +2,12 @@ package catalog
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
 
 	"github.com/jmoiron/sqlx"
+	"gocloud.dev/blob"
 
 	"loom/app/loom"
 	"loom/app/store"
@@ -37,6 +41,37 @@ func (c *Catalog) diskLeft(what string) (int64, error) {
 	}
 	free, err := c.Reserve.Look(c.bucketDir)
 	return max(free.Bytes-free.Kept, 1), err
+}
+
+// importFolder is where the bucket has archives between their upload and their import.
+func importFolder(tenant loom.TenantID) string { return string(tenant) + "/import/" }
+
+// archiveLeft tells how much an archive of plugin resources may take until it is imported:
+// what the disk leaves, and the limit of the tenant with the archives that it keeps so.
+func (c *Catalog) archiveLeft(ctx context.Context, tenant loom.TenantID) (int64, error) {
+	left, err := c.diskLeft("The archive is not stored")
+	if err != nil || c.MaxBytes <= 0 {
+		return left, err
+	}
+	taken, err := store.ResourceBytes(ctx, c.db, tenant)
+	if err != nil {
+		return 0, err
+	}
+	kept := c.bucket.List(&blob.ListOptions{Prefix: importFolder(tenant)})
+	for {
+		object, err := kept.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return 0, fmt.Errorf("list the archives of tenant %s: %w", tenant, c.failure(ctx, err))
+		}
+		taken += object.Size
+	}
+	if taken >= c.MaxBytes {
+		return 0, c.noBytesLeft()
+	}
+	return min(left, c.MaxBytes-taken), nil
 }
 
 func (c *Catalog) noBytesLeft() error {

@@ -1,6 +1,8 @@
 package catalog_test
 
 import (
+	"bytes"
+	"crypto/rand"
 	"errors"
 	"slices"
 	"strings"
@@ -46,6 +48,35 @@ func TestBytesOfATenant(t *testing.T) {
 	other := b.admin
 	other.Tenant = "t-2"
 	if _, err := b.Upload(b.ctx, other, script, strings.NewReader("1234567890"), 0); err != nil {
+		t.Errorf("another tenant: %v", err)
+	}
+}
+
+// TestKeptArchivesCount: archives that wait to be imported count for the tenant, whoever
+// uploaded them.
+func TestKeptArchivesCount(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.plugins(t)
+	random := make([]byte, 20_000) // so that it does not get smaller by compression
+	rand.Read(random)
+	body := packedResources(t, "automatortypes/shell/scripts/a.sh", string(random))
+	b.MaxBytes = int64(len(body)) * 3 / 2
+	if err := b.KeepResources(b.ctx, b.admin, bytes.NewReader(body), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	second := b.admin
+	second.User = "second"
+	if err := b.KeepResources(b.ctx, second, bytes.NewReader(body), time.Now()); !errors.Is(err, loom.Exhausted) || !strings.Contains(loom.AsError(err).Message, "there is room for") {
+		t.Errorf("more than is left: %v", err)
+	}
+	b.MaxBytes = int64(len(body))
+	if err := b.KeepResources(b.ctx, second, bytes.NewReader(body), time.Now()); !errors.Is(err, loom.Exhausted) || !strings.Contains(loom.AsError(err).Message, "LOOM_RESOURCE_BYTES") {
+		t.Errorf("when nothing is left: %v", err)
+	}
+	other := b.admin
+	other.Tenant = "t-2"
+	if err := b.KeepResources(b.ctx, other, bytes.NewReader(body), time.Now()); err != nil {
 		t.Errorf("another tenant: %v", err)
 	}
 }

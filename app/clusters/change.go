@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"loom/app/loom"
+	"loom/app/places"
 	"loom/app/store"
 	"loom/planner"
 )
@@ -151,10 +152,38 @@ func (u *Clusters) makePlan(ctx context.Context, tenant loom.TenantID, c *change
 	if c.planned {
 		return nil
 	}
-	var err error
+	err := c.mayPlan(ctx)
+	if err != nil {
+		return err
+	}
 	c.plan, err = c.of.plan(ctx, u, c, tenant)
 	c.planned = err == nil
 	return err
+}
+
+const (
+	// maxPlacements is how many services all nodes of a cluster have together: a plan has
+	// several tasks for each, and is made in memory.
+	maxPlacements = 100_000
+	// weightOfPlacement is what one takes of the room for requests, in bytes.
+	weightOfPlacement = 512
+)
+
+// mayPlan returns Exhausted for more services on all nodes than there may be, and waits
+// until there is room for the plan. A cluster that has more already can become smaller.
+func (c *change) mayPlan(ctx context.Context) error {
+	before, after := placements(c.Before.Nodes), placements(c.After.Nodes)
+	if after > maxPlacements && after > before {
+		return loom.NewError(loom.Exhausted, "All nodes together would have %d services, each counted on each of its nodes; a cluster has %d at most. Ask for fewer nodes or services.", after, maxPlacements)
+	}
+	return places.Hold(ctx, int64(max(before, after))*weightOfPlacement)
+}
+
+func placements(nodes []loom.Node) (n int) {
+	for i := range nodes {
+		n += len(nodes[i].Services)
+	}
+	return n
 }
 
 // planSteps plans the fixed steps of an action on all nodes.

@@ -7,7 +7,6 @@ import (
 
 	"loom/app/loom"
 	"loom/app/store"
-	"loom/planner"
 	"loom/solver"
 )
 
@@ -153,12 +152,12 @@ func (u *Clusters) checkLayout(ctx context.Context, actor loom.Actor, tenant loo
 	stop()
 	c, err := p.change(actor, 0, "", layout)
 	if err == nil {
-		plan, planErr := c.steps(planner.Scope{})
-		result.Tasks, result.Stages, err = len(plan.Tasks), plan.Levels(), planErr
+		err = u.makePlan(ctx, actor.Tenant, c)
+		result.Tasks, result.Stages = len(c.plan.Tasks), c.plan.Levels()
 	}
 	if err != nil {
 		e := loom.AsError(err)
-		if e.Kind == loom.Internal {
+		if e.Kind == loom.Internal || e.Kind == loom.Throttled {
 			return err
 		}
 		result.Fields = append(result.Fields, e.Fields...)

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"loom/app/loom"
-	"loom/planner"
 	"loom/solver"
 )
 
@@ -68,7 +67,8 @@ func (u *Clusters) Order(ctx context.Context, actor loom.Actor, template string,
 	}
 	c := p.bare(0, layout)
 	o.Machines = len(c.After.Nodes)
-	o.Plan, err = c.steps(planner.Scope{})
+	err = u.makePlan(ctx, actor.Tenant, c)
+	o.Plan = c.plan
 	return o, err
 }
 

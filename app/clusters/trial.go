@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"loom/app/loom"
-	"loom/planner"
 	"loom/solver"
 )
 
@@ -224,15 +223,15 @@ func (u *Clusters) tryAsked(all context.Context, actor loom.Actor, p *prepared, 
 	}
 	c, err := p.change(actor, 0, "", layout)
 	if err == nil {
-		plan, planErr := c.steps(planner.Scope{})
-		t.Tasks, t.Stages, err = len(plan.Tasks), plan.Levels(), planErr
+		err = u.makePlan(all, actor.Tenant, c)
+		t.Tasks, t.Stages = len(c.plan.Tasks), c.plan.Levels()
 		t.Warnings = c.Warnings
 	}
 	if err == nil {
 		return nil
 	}
 	e := loom.AsError(err)
-	if e.Kind == loom.Internal {
+	if e.Kind == loom.Internal || e.Kind == loom.Throttled {
 		return err
 	}
 	// The layout is there, but no cluster would come of it: macros that name nothing,

@@ -88,8 +88,31 @@ type (
 	List   = store.DeliveryList
 )
 
-// maxHooks bounds the hooks of a tenant: each is asked by every operation.
-const maxHooks = 100
+// maxHooks bounds the hooks of a tenant: each is asked by every operation. Of those with the
+// predecessor's body, which holds a whole cluster, there are fewer.
+const maxHooks, maxLegacyHooks = 100, 10
+
+// roomFor returns Exhausted where a tenant has too many hooks with the predecessor's body for
+// one more.
+func roomFor(ctx context.Context, tx *sqlx.Tx, h loom.Hook) error {
+	there, err := store.Hooks(ctx, tx, h.Tenant)
+	if err != nil {
+		return err
+	}
+	legacy := 0
+	for _, other := range there {
+		if other.LegacyBody && other.ID != h.ID {
+			legacy++
+		}
+	}
+	switch {
+	case h.ID == 0 && len(there) >= maxHooks:
+		return loom.NewError(loom.Exhausted, "A tenant has at most %d hooks; delete one first.", maxHooks)
+	case h.LegacyBody && legacy >= maxLegacyHooks:
+		return loom.NewError(loom.Exhausted, "A tenant has at most %d hooks with the predecessor's body; take the new body, or delete one first.", maxLegacyHooks)
+	}
+	return nil
+}
 
 // Hooks lists the hooks of the actor's tenant; a superadmin's include the global
 // ones.
@@ -127,12 +150,9 @@ func (u *Hooks) Create(ctx context.Context, actor loom.Actor, in Input) (loom.Ho
 		if _, err := store.LockTenant(ctx, tx, actor.Tenant); err != nil {
 			return loom.Hook{}, err
 		}
-		there, err := store.Hooks(ctx, tx, actor.Tenant)
-		if err != nil {
+		h.Tenant = actor.Tenant
+		if err := roomFor(ctx, tx, h); err != nil {
 			return loom.Hook{}, err
-		}
-		if len(there) >= maxHooks {
-			return loom.Hook{}, loom.NewError(loom.Exhausted, "A tenant has at most %d hooks; delete one first.", maxHooks)
 		}
 		stored, err := store.InsertHook(ctx, tx, actor.Tenant, h)
 		if err != nil {
@@ -154,11 +174,19 @@ func (u *Hooks) Put(ctx context.Context, actor loom.Actor, id loom.HookID, in In
 		return loom.Hook{}, err
 	}
 	return store.InTx(ctx, u.db, func(tx *sqlx.Tx) (loom.Hook, error) {
+		if _, err := store.LockTenant(ctx, tx, actor.Tenant); err != nil {
+			return loom.Hook{}, err
+		}
 		before, err := store.LockHook(ctx, tx, actor.Tenant, id)
 		if err != nil {
 			return loom.Hook{}, noHook(id, err)
 		}
 		h.ID, h.Tenant, h.Created = before.ID, before.Tenant, before.Created
+		if h.LegacyBody && !before.LegacyBody {
+			if err := roomFor(ctx, tx, h); err != nil {
+				return loom.Hook{}, err
+			}
+		}
 		if err := store.UpdateHook(ctx, tx, actor.Tenant, h); err != nil {
 			return loom.Hook{}, err
 		}

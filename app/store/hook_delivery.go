@@ -111,6 +111,9 @@ func ReplayDelivery(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, hook
 	if err := tx.GetContext(ctx, &again, replayDelivery, tenant, int64(hook), int64(id)); err != nil {
 		return loom.Delivery{}, wrap(err, "replay delivery %d", id)
 	}
+	if err := dropDeliveries(ctx, tx, hook); err != nil {
+		return loom.Delivery{}, err
+	}
 	if err := Enqueue(ctx, tx, jobs.DeliverHook{DeliveryID: again}); err != nil {
 		return loom.Delivery{}, err
 	}

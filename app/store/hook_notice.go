@@ -87,7 +87,35 @@ func insertDelivery(ctx context.Context, tx *sqlx.Tx, m hookMatch, op loom.Opera
 	if err != nil {
 		return wrap(err, "insert a delivery of hook %d", m.ID)
 	}
+	if len(notice) >= largeNotice || id%smallNotices == 0 {
+		if err := dropDeliveries(ctx, tx, loom.HookID(m.ID)); err != nil {
+			return err
+		}
+	}
 	return Enqueue(ctx, tx, jobs.DeliverHook{DeliveryID: id})
+}
+
+const (
+	// maxNotices are the bytes of notices that a hook keeps, as they are stored.
+	maxNotices = 64 << 20
+	// After each notice of largeNotice bytes the others are counted, of smaller ones after
+	// every so many.
+	largeNotice, smallNotices = 64 << 10, 100
+)
+
+// What an operation waits for is kept, and so is the newest.
+const oldDeliveries = `
+DELETE FROM hook_deliveries WHERE id IN (
+	SELECT d.id FROM (
+		SELECT id, blocking AND status = 'waiting' AS asked, row_number() OVER newest AS place, sum(pg_column_size(notice)) OVER newest AS bytes
+		FROM hook_deliveries WHERE hook_id = $1 WINDOW newest AS (ORDER BY id DESC)
+	) d WHERE NOT d.asked AND d.place > 1 AND d.bytes > $2)`
+
+// dropDeliveries deletes the oldest deliveries of a hook whose notices take too much, sent
+// or not.
+func dropDeliveries(ctx context.Context, tx *sqlx.Tx, hook loom.HookID) error {
+	_, err := tx.ExecContext(ctx, oldDeliveries, int64(hook), maxNotices)
+	return wrap(err, "drop old deliveries of hook %d", hook)
 }
 
 // notice reads the facts of an operation and its cluster.

@@ -52,12 +52,27 @@ INSERT INTO previews (id, tenant_id, user_id, kind, cluster_id, revision, hash, 
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, now() + make_interval(secs => $9))
 RETURNING created_at, expires_at`
 
-// InsertPreview stores a preview that lives for life, by the database clock,
-// and gives it with its times.
+// maxPreviews and maxPreviewsOfTenant are the bytes of previews that wait to be applied, as
+// they are stored: of a user and of all users of a tenant.
+const maxPreviews, maxPreviewsOfTenant = 64 << 20, 512 << 20
+
+const oldPreviews = `
+DELETE FROM previews WHERE id IN (
+	SELECT d.id FROM (
+		SELECT id, sum(pg_column_size(body)) OVER (PARTITION BY user_id ORDER BY created_at DESC, id) AS own, sum(pg_column_size(body)) OVER (ORDER BY created_at DESC, id) AS together
+		FROM previews WHERE tenant_id = $1 AND id <> $2 AND applied_at IS NULL
+	) d WHERE d.own > $3 OR d.together > $4)`
+
+// InsertPreview stores a preview that lives for life, by the database clock, and returns it
+// with its times. Where those that were not applied take too much, the oldest go.
 func InsertPreview(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, p loom.Preview, body []byte, life time.Duration) (loom.Preview, error) {
 	err := tx.QueryRowxContext(ctx, insertPreview, p.ID, tenant, p.Owner.User, p.Kind, int64(p.Cluster), p.Revision, p.Hash, body,
 		life.Seconds()).Scan(&p.Created, &p.Expires)
-	return p, wrap(err, "insert preview %s", p.ID)
+	if err != nil {
+		return p, wrap(err, "insert preview %s", p.ID)
+	}
+	_, err = tx.ExecContext(ctx, oldPreviews, tenant, p.ID, maxPreviews, maxPreviewsOfTenant)
+	return p, wrap(err, "drop the oldest previews")
 }
 
 // An applied preview is still found after its hour, to name what came of it.

@@ -127,18 +127,31 @@ func DropRequest(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id int6
 	return n > 0, err
 }
 
+// SlowRequestsOfATenant is how many requests of a tenant a process works at once of those
+// that take minutes: half of its workers for them, so that a provider which does not answer
+// leaves the others to other tenants.
+const SlowRequestsOfATenant = 2
+
+const lockSlowRequests = `
+SELECT pg_advisory_xact_lock(hashtextextended('requests of ' || tenant_id, 0)) FROM provider_requests WHERE id = $1 AND purpose IN ('sweep', 'remove', 'leftover')`
+
 // A process may be limited to one tenant; requests of others are not for it.
 const takeRequest = `
 UPDATE provider_requests r SET process_id = $2, started_at = now()
 FROM processes p
 WHERE r.id = $1 AND r.ended_at IS NULL AND p.id = $2 AND (p.only_tenant IS NULL OR p.only_tenant = r.tenant_id)
+  AND (r.purpose NOT IN ('sweep', 'remove', 'leftover') OR $3 > (SELECT count(*) FROM provider_requests o
+	WHERE o.tenant_id = r.tenant_id AND o.id <> r.id AND o.process_id = $2 AND o.ended_at IS NULL AND o.purpose IN ('sweep', 'remove', 'leftover')))
 RETURNING r.id, r.tenant_id, r.provider_name, r.purpose, r.orphan_id, r.leftover_id, r.requested_by, r.offer_kind, r.offer_id, r.started_at, r.ended_at, r.failure, r.refused, r.created_at, now() AS now, r.probe`
 
 // TakeRequestAllTenants gives a request to a process. taken is false when the
-// process may not have it; open whether it still waits for somebody.
+// process may not have it, or works enough of the tenant; open whether it still waits for somebody.
 func TakeRequestAllTenants(ctx context.Context, tx *sqlx.Tx, id int64, process loom.ProcessID) (r ProviderRequest, taken, open bool, err error) {
+	if _, err := tx.ExecContext(ctx, lockSlowRequests, id); err != nil {
+		return r, false, false, wrap(err, "lock the requests of a tenant")
+	}
 	var rows []requestRow
-	if err := tx.SelectContext(ctx, &rows, takeRequest, id, process); err != nil {
+	if err := tx.SelectContext(ctx, &rows, takeRequest, id, process, SlowRequestsOfATenant); err != nil {
 		return r, false, false, wrap(err, "take request %d", id)
 	}
 	if len(rows) > 0 {

@@ -102,6 +102,8 @@ func (w *probeProvider) Work(ctx context.Context, job *river.Job[jobs.ProbeProvi
 	defer context.AfterFunc(w.until, cancel)()
 	err := w.processes.WorkRequest(ctx, w.process, job.Args.RequestID, w.asker)
 	switch {
+	case errors.Is(err, processes.ErrNotForUs) && job.Queue == jobs.SweepQueue:
+		return river.JobSnooze(noAskerSnooze) // nobody waits, and others of the tenant take minutes
 	case errors.Is(err, processes.ErrNotForUs), err != nil && w.until.Err() != nil:
 		return river.JobSnooze(snooze)
 	case errors.Is(err, processes.ErrRecorded):

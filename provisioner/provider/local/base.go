@@ -191,7 +191,7 @@ func (l *Local) beginBuild(ctx context.Context, tenant loom.TenantID, im image) 
 		defer cancel(nil)
 		ctx, stop := context.WithTimeoutCause(ctx, buildLimit, fmt.Errorf("the build took longer than %v", buildLimit))
 		defer stop()
-		b.err = l.buildBase(ctx, im, b.say)
+		b.err = l.buildBase(ctx, tenant, im, b.say)
 		l.builds.mu.Lock()
 		delete(l.builds.running, im.hash())
 		l.builds.mu.Unlock()
@@ -217,7 +217,7 @@ func (l *Local) Close() {
 }
 
 // buildBase makes a base root beside its place and renames it there.
-func (l *Local) buildBase(ctx context.Context, im image, log func(string)) error {
+func (l *Local) buildBase(ctx context.Context, tenant loom.TenantID, im image, log func(string)) error {
 	place := filepath.Join(l.baseDir, im.hash())
 	if err := os.MkdirAll(l.baseDir, 0o700); err != nil {
 		return fmt.Errorf("make the directory of base roots: %w", err)
@@ -230,7 +230,8 @@ func (l *Local) buildBase(ctx context.Context, im image, log func(string)) error
 	if _, err := os.Stat(l.baseRoot(im)); err == nil {
 		return nil // another process built it
 	}
-	if err := l.reserve.Check(l.baseDir, fmt.Sprintf("The base root of image %s is not built", im), baseSize); err != nil {
+	refused := fmt.Sprintf("The base root of image %s is not built", im)
+	if err := l.reserve.Check(l.baseDir, refused, baseSize); err != nil {
 		return err
 	}
 	start := time.Now()
@@ -243,11 +244,16 @@ func (l *Local) buildBase(ctx context.Context, im image, log func(string)) error
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return err
 	}
+	ctx, stop := l.withinRoom(ctx, root, refused, tenant)
+	defer stop()
 	if err := l.runMmdebstrap(ctx, im, root, held, log); err != nil {
 		return err
 	}
 	if err := finishBase(root); err != nil {
 		return fmt.Errorf("finish the base root of %s: %w", im, err)
+	}
+	if err := l.noteBuilt(temp, tenant); err != nil {
+		return err
 	}
 	if err := os.WriteFile(filepath.Join(temp, "image"), []byte(im.String()+"\n"), 0o600); err != nil {
 		return err
@@ -288,7 +294,11 @@ func (l *Local) runMmdebstrap(ctx context.Context, im image, root string, held *
 	if len(sources) > 0 {
 		args = append(args, "-")
 	}
-	cmd := exec.CommandContext(ctx, tool, args...)
+	fewer, err := findTool("setpriv")
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, fewer, append([]string{"--bounding-set", buildRights, tool}, args...)...)
 	cmd.Env = buildEnvironment(os.Environ())
 	cmd.Stdin = strings.NewReader(strings.Join(sources, "\n") + "\n")
 	cmd.ExtraFiles = []*os.File{held}
@@ -311,9 +321,11 @@ func (l *Local) runMmdebstrap(ctx context.Context, im image, root string, held *
 	writer.Close()
 	tail := readProgress(reader, log)
 	if err := cmd.Wait(); err != nil {
-		if cause := context.Cause(ctx); errors.Is(cause, errClosed) {
-			return errClosed
-		} else if cause != nil {
+		cause := context.Cause(ctx)
+		if errors.Is(cause, errClosed) || errors.Is(cause, loom.Exhausted) {
+			return cause
+		}
+		if cause != nil {
 			err = cause
 		}
 		return &loom.Error{Kind: loom.Unavailable, Err: err,
@@ -361,6 +373,11 @@ func syncDir(path string) error {
 	}
 	return errors.Join(unix.Syncfs(int(dir.Fd())), dir.Close())
 }
+
+// buildRights are the capabilities of a build: files of all owners, device nodes and mounts
+// of the root, users and processes. Scripts of packages, which tenants choose, are not to
+// read or change the packet filter of the host, nor its modules, clock and logs.
+const buildRights = "-all,+chown,+dac_override,+dac_read_search,+fowner,+fsetid,+setfcap,+mknod,+sys_admin,+sys_chroot,+kill,+setuid,+setgid,+setpcap,+audit_write"
 
 // buildEnvironment is what scripts of packages see while a base root is built: how the host
 // reaches the archive, and nothing else of this process, whose environment may hold keys.

@@ -133,7 +133,7 @@ func (l *Local) keepToDisk(ctx context.Context, log func(string)) error {
 		return err
 	}
 	uses := make([]use, len(states))
-	tenants := map[loom.TenantID]int64{}
+	tenants := l.builtFor()
 	stopped := false
 	stop := func(i int, reason string) error {
 		stopped = true
@@ -174,7 +174,7 @@ func (l *Local) keepToDisk(ctx context.Context, log func(string)) error {
 	for tenant, bytes := range tenants {
 		if most := l.ceilings.tenant.Disk; most > 0 && bytes > most && !stopped {
 			if i := largest(func(i int) bool { return states[i].Tenant == tenant }); i >= 0 {
-				errs = append(errs, stop(i, fmt.Sprintf("the machines of its tenant take %s and may have %s together, and this one takes most: %s.",
+				errs = append(errs, stop(i, fmt.Sprintf("the machines and base roots of its tenant take %s and may have %s together, and this one takes most: %s.",
 					diskspace.Size(bytes), diskspace.Size(most), diskspace.Size(uses[i].bytes))))
 			}
 		}

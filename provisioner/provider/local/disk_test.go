@@ -112,8 +112,18 @@ func TestDiskIsCounted(t *testing.T) {
 	for spec, mb := range map[*loom.TaskSpec]int{small: 50, large: 90} {
 		b.must(t, b.create(t, spec), fmt.Sprintf("dd if=/dev/urandom of=/root/x bs=1M count=%d 2> /dev/null; sync", mb))
 	}
-	if out := look(); !strings.Contains(out, "the machines of its tenant take") || b.machine(t, large).Running || !b.machine(t, small).Running {
+	if out := look(); !strings.Contains(out, "the machines and base roots of its tenant take") || b.machine(t, large).Running || !b.machine(t, small).Running {
 		t.Errorf("a tenant above its limit: %q", out)
+	}
+
+	// So do the base roots built for it.
+	b.baseDir = t.TempDir()
+	root := filepath.Join(b.baseDir, "bookworm-x", "root")
+	if err := errors.Join(os.MkdirAll(root, 0o755), os.WriteFile(filepath.Join(root, "file"), make([]byte, 100<<20), 0o600), b.noteBuilt(filepath.Dir(root), "acme")); err != nil {
+		t.Fatal(err)
+	}
+	if out := look(); !strings.Contains(out, "the machines and base roots of its tenant take") || b.machine(t, small).Running {
+		t.Errorf("a tenant above its limit with a base root: %q", out)
 	}
 }
 

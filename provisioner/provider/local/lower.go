@@ -46,7 +46,8 @@ func (l *Local) copyRoot(ctx context.Context, from, to string, first int) error 
 	if exists(to) {
 		return nil // another process made it
 	}
-	if err := l.reserve.Check(l.dataDir, "The base root of the tenant is not copied", baseSize); err != nil {
+	const refused = "The base root of the tenant is not copied"
+	if err := l.reserve.Check(l.dataDir, refused, baseSize); err != nil {
 		return err
 	}
 	temp := to + ".tmp"
@@ -54,7 +55,11 @@ func (l *Local) copyRoot(ctx context.Context, from, to string, first int) error 
 		return err
 	}
 	defer os.RemoveAll(temp)
-	if out, err := exec.CommandContext(ctx, "cp", "--archive", "--reflink=auto", "--", from, temp).CombinedOutput(); err != nil {
+	ctx, stop := l.withinRoom(ctx, temp, refused, "")
+	defer stop()
+	if out, err := exec.CommandContext(ctx, "cp", "--archive", "--reflink=auto", "--", from, temp).CombinedOutput(); errors.Is(context.Cause(ctx), loom.Exhausted) {
+		return context.Cause(ctx)
+	} else if err != nil {
 		return fmt.Errorf("copy the base root %s: %w: %s", from, err, out)
 	}
 	if err := shiftOwners(temp, baseID, first); err != nil {
