@@ -252,6 +252,43 @@ func TestExpiredPreviewsAreTrimmed(t *testing.T) {
 	}
 }
 
+// TestPreviewsOfAUserAreBounded: however many previews somebody makes, few stay on the disk,
+// the newest of them, and nobody else loses one.
+func TestPreviewsOfAUserAreBounded(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ben := b.actor("ben", loom.RoleUser)
+	first, foreign := b.preview(b.ana(), request(2)), b.preview(ben, request(2))
+	copies := func(n int, body string) {
+		b.db.MustExec(`INSERT INTO previews (id, tenant_id, user_id, kind, cluster_id, hash, body, expires_at)
+			SELECT gen_random_uuid(), tenant_id, user_id, kind, cluster_id, hash, `+body+`, expires_at FROM previews, generate_series(1, $2) WHERE id = $1`, first.ID, n)
+	}
+	kept := func() (n, bytes int) {
+		if err := b.db.DB.QueryRowx(`SELECT count(*), sum(pg_column_size(body)) FROM previews WHERE user_id = $1`, b.ana().User).Scan(&n, &bytes); err != nil {
+			t.Fatal(err)
+		}
+		return n, bytes
+	}
+	copies(2000, `body`)
+	last := b.preview(b.ana(), request(3))
+	if n, _ := kept(); n != 1000 {
+		t.Errorf("%d previews are kept", n)
+	}
+	b.db.MustExec(`DELETE FROM previews WHERE user_id = $1 AND id <> $2`, b.ana().User, last.ID)
+	b.db.MustExec(`UPDATE previews SET created_at = now() - interval '1 minute' WHERE id = $1`, last.ID)
+	first = last
+	copies(20, `to_jsonb((SELECT string_agg(md5(random()::text || i), '') FROM generate_series(1, 1 << 17) i))`)
+	last = b.preview(b.ana(), request(3))
+	if n, bytes := kept(); n < 2 || bytes > 40<<20 {
+		t.Errorf("%d previews of %d bytes are kept", n, bytes)
+	}
+	for who, v := range map[*loom.Actor]clusters.PreviewView{new(b.ana()): last, new(ben): foreign} {
+		if _, err := b.clusters.PreviewByID(b.ctx, *who, v.ID); err != nil {
+			t.Errorf("a preview of %s: %v", who.User, err)
+		}
+	}
+}
+
 func TestDiscardAndWrongHash(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -111,8 +111,14 @@ func digest(body []byte, plan loom.Plan, revision int) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
+const (
+	// maxPreviews are kept of a user, maxPreviewBytes is what all but the newest take of the disk.
+	maxPreviews     = 1000
+	maxPreviewBytes = 32 << 20
+)
+
 // Preview works out what a request would do and keeps it, so that exactly this
-// can be applied, once, for an hour. Absent provider fields are listed rather
+// can be applied, once, for an hour, unless the user makes very many others. Absent provider fields are listed rather
 // than refused; sensitive ones are not stored and must come again with Apply.
 // Errors: Invalid, NotFound, Conflict (the cluster is in the wrong state),
 // Exhausted, Unsolvable, Unavailable.
@@ -135,6 +141,9 @@ func (u *Clusters) Preview(ctx context.Context, actor loom.Actor, in PreviewInpu
 		return PreviewView{}, err
 	}
 	p, err = store.InTx(ctx, u.db, func(tx *sqlx.Tx) (loom.Preview, error) {
+		if err := store.TrimPreviewsOf(ctx, tx, actor.Tenant, actor.User, maxPreviews-1, maxPreviewBytes); err != nil {
+			return p, err
+		}
 		return store.InsertPreview(ctx, tx, actor.Tenant, p, data, u.opts.PreviewLife)
 	})
 	if err != nil {

@@ -127,6 +127,23 @@ func DeletePreview(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, user 
 	return wrap(sql.ErrNoRows, "delete preview %s", id)
 }
 
+// A preview that is being applied is locked; it goes next time.
+const trimPreviewsOf = `
+DELETE FROM previews WHERE id IN (SELECT id FROM previews WHERE id IN (
+    SELECT id FROM (
+        SELECT id, row_number() OVER newest AS place, sum(pg_column_size(body)) OVER newest AS bytes
+        FROM previews WHERE tenant_id = $1 AND user_id = $2
+        WINDOW newest AS (ORDER BY created_at DESC, id)
+    ) p WHERE place > 1 AND (place > $3 OR bytes > $4)
+) FOR UPDATE SKIP LOCKED)`
+
+// TrimPreviewsOf deletes the oldest previews of a user until most are left, which take no
+// more bytes of the disk than that. The newest stays in any case.
+func TrimPreviewsOf(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, user loom.UserID, most, bytes int) error {
+	_, err := tx.ExecContext(ctx, trimPreviewsOf, tenant, user, most, bytes)
+	return wrap(err, "trim the previews of a user")
+}
+
 const trimPreviews = `DELETE FROM previews WHERE expires_at < now() - make_interval(secs => $1)`
 
 // TrimPreviewsAllTenants deletes previews that expired more than age ago and
