@@ -225,6 +225,36 @@ func TestUsageProperties(t *testing.T) {
 	}
 }
 
+// TestUsedTimeIsBounded: parts that no answer would have are not summed up over all
+// intervals, whose product with them costs time and disk.
+func TestUsedTimeIsBounded(t *testing.T) {
+	t.Parallel()
+	l := newLives(t)
+	l.db.MustExec(`INSERT INTO clusters (id, tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider_fields, services)
+		SELECT i, 'a', 'ana', 'c', 'terminated', 'web', 1, '{}', 'lab', '{}', '{}' FROM generate_series(11, 60) i`)
+	l.db.MustExec(`INSERT INTO operations (id, tenant_id, cluster_id, number, action, status, requested_by) OVERRIDING SYSTEM VALUE
+		SELECT i, 'a', i, 1, 'cluster_create', 'complete', 'ana' FROM generate_series(11, 60) i`)
+	for cluster := 11; cluster <= 60; cluster++ {
+		id := l.node(cluster, 1, "small")
+		l.task(cluster, id, "create", "complete", 0)
+		l.task(cluster, id, "delete", "complete", 100)
+	}
+	used, err := store.UsedTimeAllTenants(t.Context(), l.db.DB, store.UsageFilter{}, "cluster", []int64{0, 10, 20, 30, 40}, 1, 1, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := map[string]bool{}
+	for _, u := range used {
+		parts[u.Split] = true
+	}
+	if len(used) != 7 || len(parts) != 2 {
+		t.Errorf("%d values of %d parts: %v", len(used), len(parts), used)
+	}
+	if used, err = store.UsedTimeAllTenants(t.Context(), l.db.DB, store.UsageFilter{}, "cluster", []int64{0, 10, 20, 30, 40}, 1, 1, 1000); err != nil || len(used) != 200 {
+		t.Errorf("%d values where there may be more than there are, %v", len(used), err)
+	}
+}
+
 func TestQueueCounts(t *testing.T) {
 	t.Parallel()
 	l := newLives(t)
