@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/jmoiron/sqlx"
+
 	"loom/app/loom"
 	"loom/app/store"
 	"loom/app/testkit"
@@ -221,6 +223,33 @@ func TestUsageProperties(t *testing.T) {
 			if value != fmt.Sprint(want) {
 				t.Fatalf("from %d to %d: %s, want %d", marks[i], marks[i+1], value, want)
 			}
+		}
+	}
+}
+
+// TestConfigsOfAClusterAreBounded: of the configs that a cluster has had, those stay that take
+// little of the disk, the newest of them.
+func TestConfigsOfAClusterAreBounded(t *testing.T) {
+	t.Parallel()
+	l := newLives(t)
+	large := `to_jsonb((SELECT string_agg(md5(random()::text || i || n), '') FROM generate_series(1, 1 << 17) i))`
+	for cluster, body := range map[int]string{1: `'{}'`, 2: large} {
+		l.db.MustExec(`INSERT INTO config_revisions (tenant_id, cluster_id, revision, config, author, operation)
+			SELECT 'a', $1, n, `+body+`, 'ana', n FROM generate_series(1, $2::int) n`, cluster, map[int]int{1: 1200, 2: 12}[cluster])
+		_, err := store.InTx(t.Context(), l.db.DB, func(tx *sqlx.Tx) (bool, error) {
+			return true, store.InsertConfigRevision(t.Context(), tx, "a", loom.OperationRef{Cluster: loom.ClusterID(cluster), Number: 2000}, "ana")
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var kept struct {
+			First, Last, N, Bytes int
+		}
+		if err := l.db.DB.Get(&kept, `SELECT min(revision) AS first, max(revision) AS last, count(*) AS n, sum(pg_column_size(config)) AS bytes FROM config_revisions WHERE cluster_id = $1`, cluster); err != nil {
+			t.Fatal(err)
+		}
+		if kept.Last != map[int]int{1: 1201, 2: 13}[cluster] || kept.N != kept.Last-kept.First+1 || kept.N < 2 || kept.N > loom.MaxRevisions || kept.Bytes > loom.MaxRevisionBytes {
+			t.Errorf("of cluster %d are kept %+v", cluster, kept)
 		}
 	}
 }
