@@ -30,8 +30,8 @@ func checkUser(u *loom.User) []loom.FieldError {
 	case id == "." || id == "..":
 		errs = append(errs, loom.FieldError{Field: "id", Message: "A user id of dots alone cannot be part of a path."})
 	}
-	if len([]rune(u.DisplayName)) > maxUserText || strings.ContainsRune(u.DisplayName, 0) {
-		errs = append(errs, loom.FieldError{Field: "displayName", Message: "A name has at most 200 characters."})
+	if len([]rune(u.DisplayName)) > maxUserText || strings.ContainsFunc(u.DisplayName, unicode.IsControl) {
+		errs = append(errs, loom.FieldError{Field: "displayName", Message: "A name has at most 200 characters, none of them a control character."})
 	}
 	if u.Email != "" {
 		if address, err := mail.ParseAddress(u.Email); err != nil || address.Address != u.Email || len(u.Email) > maxUserText {

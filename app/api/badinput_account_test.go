@@ -39,6 +39,7 @@ func TestBadAccountInput(t *testing.T) {
 		{"bad address", post, "/v2/users", `{"id":"x","email":"nobody"}`, 400, "email"},
 		{"address with a name", post, "/v2/users", `{"id":"x","email":"A <a@example.org>"}`, 400, "email"},
 		{"long name", post, "/v2/users", `{"id":"x","displayName":"` + long + `"}`, 400, "displayName"},
+		{"name that a terminal obeys", post, "/v2/users", `{"id":"x","displayName":"a\u001b[31m"}`, 400, "displayName"},
 		{"short password", post, "/v2/users", `{"id":"x","password":"123456789"}`, 400, "password"},
 		{"long password", post, "/v2/users", `{"id":"x","password":"` + long + `"}`, 400, "password"},
 		{"empty password", post, "/v2/users", `{"id":"x","password":""}`, 400, "password"},

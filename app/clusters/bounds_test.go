@@ -46,17 +46,29 @@ func TestPlansAreBounded(t *testing.T) {
 	}
 }
 
-// TestPreviewsAreBounded: previews of a user that were not applied take 64 MiB, and the
-// newest are kept.
+// TestPreviewsAreBounded: of previews that were not applied a user has 1,000, which take 64
+// MiB; the newest stay, and nobody else loses one.
 func TestPreviewsAreBounded(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	first, other := b.preview(b.ana(), request(3)), b.preview(b.admin(), request(3))
+	copies := func(n int) {
+		t.Helper()
+		b.db.MustExec(`INSERT INTO previews (id, tenant_id, user_id, kind, cluster_id, hash, body, created_at, expires_at)
+			SELECT gen_random_uuid(), tenant_id, user_id, kind, cluster_id, hash, body, now() + interval '1 second', expires_at FROM previews, generate_series(1, $2) WHERE id = $1`, first.ID, n)
+	}
+	copies(2000)
+	b.preview(b.ana(), request(3))
+	var kept int
+	if err := b.db.Get(&kept, `SELECT count(*) FROM previews WHERE user_id = $1`, b.ana().User); err != nil || kept != 1000 {
+		t.Errorf("%d previews of a user: %v", kept, err)
+	}
+	b.db.MustExec(`DELETE FROM previews WHERE user_id = $1`, b.ana().User)
+	first = b.preview(b.ana(), request(3))
 	random := make([]byte, 2<<20) // so that it does not get smaller by compression
 	rand.Read(random)
 	b.db.MustExec(`UPDATE previews SET body = body || jsonb_build_object('padding', $1::text)`, hex.EncodeToString(random))
-	b.db.MustExec(`INSERT INTO previews (id, tenant_id, user_id, kind, cluster_id, hash, body, created_at, expires_at)
-		SELECT gen_random_uuid(), tenant_id, user_id, kind, cluster_id, hash, body, now() + interval '1 second', expires_at FROM previews, generate_series(1, 40) WHERE id = $1`, first.ID)
+	copies(40)
 	last := b.preview(b.ana(), request(3))
 	for _, c := range []struct {
 		actor loom.Actor

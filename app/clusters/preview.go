@@ -112,7 +112,7 @@ func digest(body []byte, plan loom.Plan, revision int) (string, error) {
 }
 
 // Preview works out what a request would do and keeps it, so that exactly this
-// can be applied, once, for an hour. Absent provider fields are listed rather
+// can be applied, once, for an hour, unless the user makes very many others. Absent provider fields are listed rather
 // than refused; sensitive ones are not stored and must come again with Apply.
 // Errors: Invalid, NotFound, Conflict (the cluster is in the wrong state),
 // Exhausted, Unsolvable, Unavailable.

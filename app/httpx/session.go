@@ -196,6 +196,9 @@ type Flash struct {
 	Link string `json:"link,omitempty"`
 }
 
+// maxFlashes are kept of a session, the newest: programs that ask for no page take none.
+const maxFlashes = 10
+
 // AddFlash keeps a message for the next page of this browser.
 func (s *Sessions) AddFlash(w http.ResponseWriter, r *http.Request, flash Flash) error {
 	session, err := s.Get(r, sessionKey)
@@ -206,7 +209,8 @@ func (s *Sessions) AddFlash(w http.ResponseWriter, r *http.Request, flash Flash)
 	if err != nil {
 		return err
 	}
-	session.Values["flashes"] = append(flashes, flash)
+	flashes = append(flashes, flash)
+	session.Values["flashes"] = flashes[max(0, len(flashes)-maxFlashes):]
 	return s.Save(r, w, session)
 }
 

@@ -34,8 +34,15 @@ type Cluster struct {
 	DeleteWanted UserID
 }
 
+const (
+	// MaxRevisions are kept of the configs of a cluster, the newest.
+	MaxRevisions = 1000
+	// MaxRevisionBytes is what they take of the disk.
+	MaxRevisionBytes = 32 << 20
+)
+
 // ConfigRevision is a config that a cluster has or had. Revisions count from 1
-// per cluster.
+// per cluster; the oldest of very many are not kept.
 type ConfigRevision struct {
 	Revision int
 	Author   UserID

@@ -73,11 +73,18 @@ type TaskRef struct {
 // String gives "00000042-003-012".
 func (r TaskRef) String() string { return fmt.Sprintf("%s-%03d", r.Operation, r.Number) }
 
+// ParseNumber reads a number as operations, tasks, attempts, lines and versions have them: what
+// is greater than the database takes is none.
+func ParseNumber(s string) (int, error) {
+	n, err := strconv.ParseInt(s, 10, 32)
+	return int(n), err
+}
+
 // ParseOperationRef reads "00000042-003", padding optional.
 func ParseOperationRef(s string) (OperationRef, bool) {
 	cluster, number, found := strings.Cut(s, "-")
 	id, ok := ParseClusterID(cluster)
-	n, err := strconv.Atoi(number)
+	n, err := ParseNumber(number)
 	if !found || !ok || err != nil || n <= 0 {
 		return OperationRef{}, false
 	}

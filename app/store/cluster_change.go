@@ -19,11 +19,22 @@ INSERT INTO config_revisions (tenant_id, cluster_id, revision, config, author, o
 SELECT c.tenant_id, c.id, coalesce((SELECT max(r.revision) FROM config_revisions r WHERE r.cluster_id = c.id), 0) + 1, c.config, $3, $4
 FROM clusters c WHERE c.tenant_id = $1 AND c.id = $2`
 
+const trimConfigRevisions = `
+DELETE FROM config_revisions WHERE tenant_id = $1 AND cluster_id = $2 AND revision IN (
+    SELECT revision FROM (
+        SELECT revision, row_number() OVER newest AS place, sum(pg_column_size(config)) OVER newest AS bytes
+        FROM config_revisions WHERE cluster_id = $2 WINDOW newest AS (ORDER BY revision DESC)
+    ) r WHERE place > 1 AND (place > $3 OR bytes > $4))`
+
 // InsertConfigRevision keeps the present config of a cluster, whose lock the
-// caller holds, as its next revision.
+// caller holds, as its next revision. The oldest ones go where there are more than
+// loom.MaxRevisions, or where they take more of the disk than loom.MaxRevisionBytes.
 func InsertConfigRevision(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, ref loom.OperationRef, author loom.UserID) error {
-	_, err := tx.ExecContext(ctx, insertConfigRevision, tenant, int64(ref.Cluster), author, ref.Number)
-	return wrap(err, "keep the config of cluster %s", ref.Cluster)
+	if _, err := tx.ExecContext(ctx, insertConfigRevision, tenant, int64(ref.Cluster), author, ref.Number); err != nil {
+		return wrap(err, "keep the config of cluster %s", ref.Cluster)
+	}
+	_, err := tx.ExecContext(ctx, trimConfigRevisions, tenant, int64(ref.Cluster), loom.MaxRevisions, loom.MaxRevisionBytes)
+	return wrap(err, "trim the configs of cluster %s", ref.Cluster)
 }
 
 const configRevisions = `

@@ -52,16 +52,22 @@ INSERT INTO previews (id, tenant_id, user_id, kind, cluster_id, revision, hash, 
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, now() + make_interval(secs => $9))
 RETURNING created_at, expires_at`
 
-// maxPreviews and maxPreviewsOfTenant are the bytes of previews that wait to be applied, as
-// they are stored: of a user and of all users of a tenant.
-const maxPreviews, maxPreviewsOfTenant = 64 << 20, 512 << 20
+// Bounds of previews that wait to be applied: how many of a user, and how many bytes, as they
+// are stored, of a user and of all users of a tenant.
+const (
+	maxPreviews             = 1000
+	maxPreviewBytes         = 64 << 20
+	maxPreviewBytesOfTenant = 512 << 20
+)
 
+// Locked ones are being applied; they go next time.
 const oldPreviews = `
-DELETE FROM previews WHERE id IN (
+DELETE FROM previews WHERE id IN (SELECT id FROM previews WHERE id IN (
 	SELECT d.id FROM (
-		SELECT id, sum(pg_column_size(body)) OVER (PARTITION BY user_id ORDER BY created_at DESC, id) AS own, sum(pg_column_size(body)) OVER (ORDER BY created_at DESC, id) AS together
+		SELECT id, row_number() OVER of_user AS place, sum(pg_column_size(body)) OVER of_user AS own, sum(pg_column_size(body)) OVER (ORDER BY created_at DESC, id) AS together
 		FROM previews WHERE tenant_id = $1 AND id <> $2 AND applied_at IS NULL
-	) d WHERE d.own > $3 OR d.together > $4)`
+		WINDOW of_user AS (PARTITION BY user_id ORDER BY created_at DESC, id)
+	) d WHERE d.place >= $3 OR d.own > $4 OR d.together > $5) FOR UPDATE SKIP LOCKED)`
 
 // InsertPreview stores a preview that lives for life, by the database clock, and returns it
 // with its times. Where those that were not applied take too much, the oldest go.
@@ -71,7 +77,7 @@ func InsertPreview(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, p loo
 	if err != nil {
 		return p, wrap(err, "insert preview %s", p.ID)
 	}
-	_, err = tx.ExecContext(ctx, oldPreviews, tenant, p.ID, maxPreviews, maxPreviewsOfTenant)
+	_, err = tx.ExecContext(ctx, oldPreviews, tenant, p.ID, maxPreviews, maxPreviewBytes, maxPreviewBytesOfTenant)
 	return p, wrap(err, "drop the oldest previews")
 }
 

@@ -119,7 +119,7 @@ const usedTime = `, used AS (
 ), upto AS (
     SELECT v.split, m.place,
            m.mark * coalesce(sum(s.alive) OVER before, 0) - coalesce(sum(s.at) OVER before, 0) AS total
-    FROM (SELECT DISTINCT split FROM used) v CROSS JOIN marks m
+    FROM (SELECT DISTINCT split COLLATE "C" AS split FROM used ORDER BY 1 LIMIT $11) v CROSS JOIN marks m
     LEFT JOIN steps s ON s.split = v.split AND s.place = m.place
     WINDOW before AS (PARTITION BY v.split ORDER BY m.place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
 ), differences AS (
@@ -132,13 +132,15 @@ FROM differences WHERE value IS NOT NULL ORDER BY place, split COLLATE "C" LIMIT
 // neighbouring marks, which are seconds since 1970 and ascend. Values are seconds
 // times/per: 1 and 60 give minutes. Split is "" or one of user, clustertemplate,
 // cluster, hardwaretype, provider and tenant; what was not used at all is left
-// out, and so is what comes behind the first limit values.
+// out, and so is what comes behind the first limit values: no more parts are summed up than
+// it takes to reach the limit.
 func UsedTimeAllTenants(ctx context.Context, q sqlx.ExtContext, f UsageFilter, split string, marks []int64, times, per int64, limit int) ([]UsedTime, error) {
 	if _, ok := usageSplits[split]; !ok || len(marks) < 2 {
 		return nil, fmt.Errorf("usage cannot be split by %q into %d intervals", split, len(marks)-1)
 	}
 	var used []UsedTime
+	intervals := len(marks) - 1
 	err := sqlx.SelectContext(ctx, q, &used, livesBy(split)+usedTime,
-		f.values(pq.Array(marks), marks[len(marks)-1], times, per, limit)...)
+		f.values(pq.Array(marks), marks[intervals], times, per, limit, (limit+intervals-1)/intervals)...)
 	return used, wrap(err, "sum up the use of nodes")
 }

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/jmoiron/sqlx"
+
 	"loom/app/loom"
 	"loom/app/store"
 	"loom/app/testkit"
@@ -222,6 +224,63 @@ func TestUsageProperties(t *testing.T) {
 				t.Fatalf("from %d to %d: %s, want %d", marks[i], marks[i+1], value, want)
 			}
 		}
+	}
+}
+
+// TestConfigsOfAClusterAreBounded: of the configs that a cluster has had, those stay that take
+// little of the disk, the newest of them.
+func TestConfigsOfAClusterAreBounded(t *testing.T) {
+	t.Parallel()
+	l := newLives(t)
+	large := `to_jsonb((SELECT string_agg(md5(random()::text || i || n), '') FROM generate_series(1, 1 << 17) i))`
+	for cluster, body := range map[int]string{1: `'{}'`, 2: large} {
+		l.db.MustExec(`INSERT INTO config_revisions (tenant_id, cluster_id, revision, config, author, operation)
+			SELECT 'a', $1, n, `+body+`, 'ana', n FROM generate_series(1, $2::int) n`, cluster, map[int]int{1: 1200, 2: 12}[cluster])
+		_, err := store.InTx(t.Context(), l.db.DB, func(tx *sqlx.Tx) (bool, error) {
+			return true, store.InsertConfigRevision(t.Context(), tx, "a", loom.OperationRef{Cluster: loom.ClusterID(cluster), Number: 2000}, "ana")
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var kept struct {
+			First, Last, N, Bytes int
+		}
+		if err := l.db.DB.Get(&kept, `SELECT min(revision) AS first, max(revision) AS last, count(*) AS n, sum(pg_column_size(config)) AS bytes FROM config_revisions WHERE cluster_id = $1`, cluster); err != nil {
+			t.Fatal(err)
+		}
+		if kept.Last != map[int]int{1: 1201, 2: 13}[cluster] || kept.N != kept.Last-kept.First+1 || kept.N < 2 || kept.N > loom.MaxRevisions || kept.Bytes > loom.MaxRevisionBytes {
+			t.Errorf("of cluster %d are kept %+v", cluster, kept)
+		}
+	}
+}
+
+// TestUsedTimeIsBounded: parts that no answer would have are not summed up over all
+// intervals, whose product with them costs time and disk.
+func TestUsedTimeIsBounded(t *testing.T) {
+	t.Parallel()
+	l := newLives(t)
+	l.db.MustExec(`INSERT INTO clusters (id, tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider_fields, services)
+		SELECT i, 'a', 'ana', 'c', 'terminated', 'web', 1, '{}', 'lab', '{}', '{}' FROM generate_series(11, 60) i`)
+	l.db.MustExec(`INSERT INTO operations (id, tenant_id, cluster_id, number, action, status, requested_by) OVERRIDING SYSTEM VALUE
+		SELECT i, 'a', i, 1, 'cluster_create', 'complete', 'ana' FROM generate_series(11, 60) i`)
+	for cluster := 11; cluster <= 60; cluster++ {
+		id := l.node(cluster, 1, "small")
+		l.task(cluster, id, "create", "complete", 0)
+		l.task(cluster, id, "delete", "complete", 100)
+	}
+	used, err := store.UsedTimeAllTenants(t.Context(), l.db.DB, store.UsageFilter{}, "cluster", []int64{0, 10, 20, 30, 40}, 1, 1, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := map[string]bool{}
+	for _, u := range used {
+		parts[u.Split] = true
+	}
+	if len(used) != 7 || len(parts) != 2 {
+		t.Errorf("%d values of %d parts: %v", len(used), len(parts), used)
+	}
+	if used, err = store.UsedTimeAllTenants(t.Context(), l.db.DB, store.UsageFilter{}, "cluster", []int64{0, 10, 20, 30, 40}, 1, 1, 1000); err != nil || len(used) != 200 {
+		t.Errorf("%d values where there may be more than there are, %v", len(used), err)
 	}
 }
 

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -62,9 +63,14 @@ func (v Viewer) Clock(t time.Time) string { return v.In(t).Format("15:04:05.000"
 // Day gives a day in full: "Friday, 12 June 2026".
 func (v Viewer) Day(t time.Time) string { return v.In(t).Format("Monday, 2 January 2006") }
 
-// ParseDay reads a day such as "2026-06-09" as its beginning where the viewer is.
+// ParseDay reads a day such as "2026-06-09" as its beginning where the viewer is. The day before
+// and the day after have years of four digits in every zone.
 func (v Viewer) ParseDay(text string) (time.Time, error) {
-	return time.ParseInLocation(time.DateOnly, text, v.In(time.Time{}).Location())
+	day, err := time.ParseInLocation(time.DateOnly, text, v.In(time.Time{}).Location())
+	if err == nil && (day.Year() < 1000 || day.Year() > 9998) {
+		err = fmt.Errorf("the year %d is no year of this calendar", day.Year())
+	}
+	return day, err
 }
 
 func (v Viewer) text(t, now time.Time) string {

@@ -142,7 +142,7 @@ func resourceRef(values url.Values) (ref loom.ResourceRef, version int, shown ad
 		Kind: values.Get(adminview.FieldKind), Plugin: values.Get(adminview.FieldPlugin), Type: values.Get(adminview.FieldType),
 		Name: values.Get(adminview.FieldName), Version: values.Get(adminview.FieldVersion), Back: values.Get(adminview.FieldBack),
 	}
-	version, err = strconv.Atoi(shown.Version)
+	version, err = loom.ParseNumber(shown.Version)
 	if err != nil || version < 1 {
 		return ref, 0, shown, loom.NewError(loom.NotFound, "There is no version “%s” of the resource “%s”.", shown.Version, shown.Name)
 	}

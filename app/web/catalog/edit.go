@@ -104,7 +104,7 @@ func (s *Server) adminEdit(kind loom.EntityKind) httpx.ActorHandler {
 			return err
 		}
 		d := draft{kind: kind, name: name, expected: strconv.Itoa(info.Version), asJSON: asksJSON(r)}
-		version, _ := strconv.Atoi(r.URL.Query().Get(adminview.FieldVersion)) // what is no number asks for none
+		version, _ := loom.ParseNumber(r.URL.Query().Get(adminview.FieldVersion)) // what is no number asks for none
 		older := version > 0 && version != info.Version
 		if older {
 			if entry, _, err = s.Catalog.Entry(r.Context(), actor, kind, name, version); err != nil {
@@ -193,7 +193,7 @@ func (s *Server) save(w http.ResponseWriter, r *http.Request, actor loom.Actor, 
 	}
 	in := catalog.SaveInput{OnlyNew: name == "", AskRotate: r.PostForm.Get(catalog.FieldRotate) != "true"}
 	if name != "" {
-		expected, err := strconv.Atoi(d.expected)
+		expected, err := loom.ParseNumber(d.expected)
 		if err != nil {
 			return loom.InvalidFields([]loom.FieldError{{Field: adminview.FieldExpected, Message: "The form does not say which version it started from; open the editor again."}})
 		}

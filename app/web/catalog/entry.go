@@ -164,7 +164,7 @@ func restore(kind loom.EntityKind, name string, version int) string {
 func (s *Server) adminVersion(kind loom.EntityKind) httpx.ActorHandler {
 	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 		name := entryName(r)
-		version, err := strconv.Atoi(r.PathValue("version"))
+		version, err := loom.ParseNumber(r.PathValue("version"))
 		if err != nil || version < 1 {
 			return loom.NewError(loom.NotFound, "There is no version “%s” of %s.", r.PathValue("version"), name)
 		}
@@ -312,7 +312,7 @@ func (s *Server) adminCompare(kind loom.EntityKind) httpx.ActorHandler {
 
 // askedVersion is the version that a query names, usual without one.
 func askedVersion(r *http.Request, field string, usual int) int {
-	if n, err := strconv.Atoi(r.URL.Query().Get(field)); err == nil && n > 0 {
+	if n, err := loom.ParseNumber(r.URL.Query().Get(field)); err == nil && n > 0 {
 		return n
 	}
 	return usual

@@ -71,7 +71,7 @@ func bulkKey(id loom.ClusterID, revision int) string {
 func readBulkKey(text string) (id loom.ClusterID, revision int, ok bool) {
 	first, second, _ := strings.Cut(text, ".")
 	id, ok = loom.ParseClusterID(first)
-	revision, err := strconv.Atoi(second)
+	revision, err := loom.ParseNumber(second)
 	return id, revision, ok && err == nil
 }
 

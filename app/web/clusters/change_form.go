@@ -113,7 +113,7 @@ func (f *changeForm) input(v clusters.ClusterView) (clusters.PreviewInput, []loo
 	in.Change.OnFailure = f.OnFailure
 	var errs []loom.FieldError
 	number := func(field, text, remedy string) int {
-		n, err := strconv.Atoi(text)
+		n, err := loom.ParseNumber(text)
 		if text != "" && (err != nil || n < 0) {
 			errs = append(errs, loom.FieldError{Field: field, Message: remedy})
 		}
@@ -192,7 +192,7 @@ func nodeIDs(texts []string) []loom.NodeID {
 // secrets that were hidden stay as they are.
 func (f *changeForm) configure(v clusters.ClusterView) (*clusters.ConfigureInput, []loom.FieldError) {
 	if f.Revision != "" {
-		number, err := strconv.Atoi(f.Revision)
+		number, err := loom.ParseNumber(f.Revision)
 		if err != nil {
 			return &clusters.ConfigureInput{}, []loom.FieldError{{Field: "revision", Message: "Name the config by its number, such as 2."}}
 		}

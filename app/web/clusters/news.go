@@ -47,7 +47,7 @@ func (s *Server) newsOf(r *http.Request, actor loom.Actor, id string) (ui.ToastM
 	}
 	name, rest, isOperation := strings.Cut(id, "/")
 	cluster, ok := loom.ParseClusterID(name)
-	number, err := strconv.Atoi(rest)
+	number, err := loom.ParseNumber(rest)
 	if !ok || isOperation && (err != nil || number <= 0) {
 		return ui.ToastModel{}, loom.NewError(loom.NotFound, "There is no operation or cluster “%.40s”.", id)
 	}

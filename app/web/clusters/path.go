@@ -2,7 +2,6 @@ package clusters
 
 import (
 	"net/http"
-	"strconv"
 
 	"loom/app/loom"
 	"loom/views/layout"
@@ -24,7 +23,7 @@ func pathOperation(r *http.Request) (loom.OperationRef, error) {
 	if err != nil {
 		return loom.OperationRef{}, err
 	}
-	n, err := strconv.Atoi(r.PathValue("n"))
+	n, err := loom.ParseNumber(r.PathValue("n"))
 	if err != nil || n <= 0 {
 		return loom.OperationRef{}, loom.NewError(loom.NotFound, "Cluster %s has no operation “%.20s”.", id, r.PathValue("n"))
 	}
@@ -45,7 +44,7 @@ func pathTask(r *http.Request) (loom.TaskRef, error) {
 	if err != nil {
 		return loom.TaskRef{}, err
 	}
-	n, err := strconv.Atoi(r.PathValue("task"))
+	n, err := loom.ParseNumber(r.PathValue("task"))
 	if err != nil || n <= 0 {
 		return loom.TaskRef{}, loom.NewError(loom.NotFound, "Operation %s has no task “%.20s”.", ref, r.PathValue("task"))
 	}

@@ -96,7 +96,7 @@ func (s *Server) taskShow(w http.ResponseWriter, r *http.Request, actor loom.Act
 		return err
 	}
 	shown := t.Attempt
-	if n, err := strconv.Atoi(r.URL.Query().Get("attempt")); err == nil && n > 0 {
+	if n, err := loom.ParseNumber(r.URL.Query().Get("attempt")); err == nil && n > 0 {
 		shown = n
 	}
 	m := clusterview.TaskModel{Waiting: len(t.Attempts) == 0}
@@ -168,7 +168,7 @@ func (s *Server) taskPanel(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	if err != nil {
 		return err
 	}
-	shown, err := strconv.Atoi(r.URL.Query().Get("attempt"))
+	shown, err := loom.ParseNumber(r.URL.Query().Get("attempt"))
 	if err != nil {
 		shown = t.Attempt
 	}

@@ -39,7 +39,7 @@ func (s *Server) taskLogModel(r *http.Request, actor loom.Actor, t clusters.Task
 	}
 	in := clusters.LogInput{Attempt: attempt, Tail: logTail}
 	first, last := lineRange(q.Get("lines"))
-	before, err := strconv.Atoi(q.Get("before"))
+	before, err := loom.ParseNumber(q.Get("before"))
 	earlier := err == nil && before > 0
 	switch {
 	case first > 0:
@@ -86,11 +86,11 @@ func (s *Server) errorCount(r *http.Request, actor loom.Actor, t clusters.TaskVi
 // lineRange reads "120" or "120-131", 0 for anything else.
 func lineRange(text string) (first, last int) {
 	from, to, ranged := strings.Cut(text, "-")
-	first, err := strconv.Atoi(from)
+	first, err := loom.ParseNumber(from)
 	if err != nil || first < 1 || first > 1<<30 {
 		return 0, 0
 	}
-	if last, err = strconv.Atoi(to); !ranged || err != nil || last < first || last > 1<<30 {
+	if last, err = loom.ParseNumber(to); !ranged || err != nil || last < first || last > 1<<30 {
 		last = first
 	}
 	return first, last
@@ -134,13 +134,13 @@ func logLines(lines []loom.LogLine) []ui.LogLine {
 func logInput(r *http.Request) clusters.LogInput {
 	in := clusters.LogInput{Limit: logPage}
 	q := r.URL.Query()
-	if n, err := strconv.Atoi(q.Get("attempt")); err == nil {
+	if n, err := loom.ParseNumber(q.Get("attempt")); err == nil {
 		in.Attempt = n
 	}
-	if n, err := strconv.Atoi(q.Get("after")); err == nil {
+	if n, err := loom.ParseNumber(q.Get("after")); err == nil {
 		in.After = n
 	}
-	if n, err := strconv.Atoi(q.Get("before")); err == nil && n > 0 {
+	if n, err := loom.ParseNumber(q.Get("before")); err == nil && n > 0 {
 		in.After, in.Before = 0, n
 	}
 	return in
