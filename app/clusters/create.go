@@ -449,17 +449,6 @@ func (c *change) makeNodes(w *world) {
 	}
 }
 
-// automatorsOf gives the automator types that any action of the services uses.
-func automatorsOf(names []string, services map[string]loom.Service) []string {
-	used := map[string]bool{}
-	for _, name := range names {
-		for _, action := range services[name].Provisioner.Actions {
-			used[action.Type] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(used))
-}
-
 func properties(nodes []loom.Node) map[loom.NodeID]loom.NodeProperties {
 	out := make(map[loom.NodeID]loom.NodeProperties, len(nodes))
 	for i := range nodes {

@@ -4,34 +4,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 
 	"loom/app/loom"
 	"loom/app/store"
 )
-
-// ChangeExpiry moves the end of a cluster's lease; the zero time is never. It
-// works at once and without an operation. Invalid, about the field expireTime,
-// where the rules or the state of the cluster forbid it.
-func (u *Clusters) ChangeExpiry(ctx context.Context, actor loom.Actor, id loom.ClusterID, expires time.Time) (loom.Cluster, error) {
-	return u.edit(ctx, actor, id, func(tx *sqlx.Tx, c *loom.Cluster) error {
-		rule := c.Template.Administration.Lease
-		if err := rule.CheckChange(c.Status, c.Created, c.Expires, expires); err != nil {
-			return err
-		}
-		settings, err := store.Settings(ctx, tx, actor.Tenant)
-		if err != nil {
-			return err
-		}
-		if err := loom.InvalidFields(settings.CheckLease("expireTime", expires.IsZero())); err != nil {
-			return err
-		}
-		c.Expires = expires
-		return nil
-	})
-}
 
 // EditInput changes what it names; nil stays as it is. Labels replace the whole
 // map.

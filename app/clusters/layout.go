@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"loom/app/loom"
-	"loom/app/store"
 	"loom/solver"
 )
 
@@ -103,24 +102,6 @@ func unsolvable(unsat *loom.Unsat, nodes []loom.Node, ways []solver.Way) error {
 		unsat.Suggestions = append(unsat.Suggestions, s)
 	}
 	return &loom.Error{Kind: loom.Unsolvable, Message: unsat.Headline, Unsat: unsat}
-}
-
-// readTypes reads the hardware and image types of the catalog.
-func (u *Clusters) readTypes(ctx context.Context, tenant loom.TenantID) (*world, error) {
-	entries, err := store.NewestCatalogEntries(ctx, u.db, tenant, loom.KindHardwareType, loom.KindImageType)
-	if err != nil {
-		return nil, err
-	}
-	w := &world{}
-	for _, stored := range entries {
-		switch e := stored.Entry.(type) {
-		case *loom.HardwareType:
-			w.hardware = append(w.hardware, *e)
-		case *loom.ImageType:
-			w.images = append(w.images, *e)
-		}
-	}
-	return w, nil
 }
 
 // known returns Invalid, about the field nodes, for ids that are not among the nodes.

@@ -150,26 +150,6 @@ func (u *Clusters) readPresent(ctx context.Context, cluster loom.Cluster, f *fol
 	return nil
 }
 
-// halfDone gives the newest operation that began and neither ended well nor was taken
-// back, unless a later one has put things right.
-func (u *Clusters) halfDone(ctx context.Context, cluster loom.Cluster) (*loom.Operation, error) {
-	operations, err := store.OperationsByCluster(ctx, u.db, cluster.Owner.Tenant, cluster.ID)
-	if err != nil {
-		return nil, err
-	}
-	for i := range operations {
-		op := &operations[i]
-		switch {
-		case op.Status == loom.OperationComplete:
-			return nil, nil
-		case op.Status == loom.OperationRolledBack || op.Started.IsZero() || op.Action == loom.ClusterAuthorize:
-		default:
-			return op, nil
-		}
-	}
-	return nil, nil
-}
-
 // planRollback plans what leads from what is there to where it goes.
 func planRollback(ctx context.Context, u *Clusters, c *change, tenant loom.TenantID) (loom.Plan, error) {
 	f := c.Followed

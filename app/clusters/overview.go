@@ -3,7 +3,6 @@ package clusters
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -11,9 +10,6 @@ import (
 	"loom/app/store"
 	"loom/planner/macro"
 )
-
-// maxNodeActions is how much of a node's history is shown.
-const maxNodeActions = 200
 
 // ClusterView is a cluster as its page and its API object show it.
 type ClusterView struct {
@@ -192,14 +188,6 @@ func (u *Clusters) Latest(ctx context.Context, actor loom.Actor, id loom.Cluster
 	return u.load(ctx, actor, id)
 }
 
-// maskFacts hides credentials among the facts of a node; Reveal gives them. What services
-// reported has plain names.
-func maskFacts(n *loom.Node) {
-	if masked, ok := loom.MaskSecrets(loom.ResultsFor("", n.Results)).(map[string]any); ok {
-		n.Results = masked
-	}
-}
-
 func (v *ClusterView) expandLinks() {
 	v.NodeLinks, v.ServiceLinks = map[loom.NodeID][]loom.Link{}, map[loom.NodeID]map[string][]loom.Link{}
 	linked := false // of most clusters no service has any
@@ -263,94 +251,114 @@ func expanded(facts *macro.Facts, links []loom.Link, self loom.NodeID) []loom.Li
 	return out
 }
 
-// ListInput asks for a page of clusters. The page sorts by createTime (default,
-// newest first), name, expireTime or status.
-type ListInput struct {
-	loom.Page
-	Statuses []loom.ClusterStatus
-	Template string
-	Provider string
-	// Owner narrows the list for administrators; others see only their own anyway.
-	Owner string
-	// Labels must all be on the cluster; ExpiresBefore, unless zero, keeps those
-	// whose lease ends before it.
-	Labels        map[string]string
-	ExpiresBefore time.Time
-	// Q holds words that must all occur in name, description, id, a host name or
-	// an address, and terms such as status:failed or -label:team=web (loom.ParseSearch).
-	Q string
-	// IDs, unless empty, are the only clusters listed.
-	IDs []loom.ClusterID
-	// Uncounted leaves out the total, which costs more the more clusters match.
-	Uncounted bool
-	// CountOnly leaves out the clusters and gives the total alone.
-	CountOnly bool
-	// Brief leaves out of each cluster how far its operation is.
-	Brief bool
+// Unmet is what keeps a machine from being a node that serves.
+type Unmet struct {
+	// Services are those that do not serve, in the order of the node's.
+	Services []string
+	// Wanted reports whether one of them should: it failed, or an operation has it still
+	// to do or left it half way. Others were stopped or skipped on purpose.
+	Wanted bool
 }
 
-// List is a page of clusters; Next and Prev are cursors, Total counts all
-// matches as far as loom.CountLimit and one more, and is 0 where it was left out.
-type List struct {
-	Items      []loom.ClusterSummary
-	Next, Prev string
-	Total      int
-}
-
-// Clusters lists the clusters that the actor may see. Invalid for a wrong sort,
-// limit, status or cursor.
-func (u *Clusters) Clusters(ctx context.Context, actor loom.Actor, in ListInput) (List, error) {
-	if err := actor.May(loom.See, actor.Mine()); err != nil {
-		return List{}, err
-	}
-	var errs []loom.FieldError
-	for _, s := range in.Statuses {
-		if !slices.Contains(loom.ClusterStatuses, s) {
-			errs = append(errs, loom.FieldError{Field: "status", Message: "A status is pending, active, incomplete, inconsistent or terminated."})
+// unmet finds the services of a cluster that do not serve.
+func (u *Clusters) unmet(ctx context.Context, v *ClusterView) error {
+	v.Unmet = map[loom.NodeID]Unmet{}
+	var doubtful []loom.Node // a stopped service tells only by its history whether it should run
+	for _, n := range v.Nodes {
+		if n.State != loom.NodeReady && n.State != loom.NodeFailed {
+			continue
+		}
+		var m Unmet
+		stopped := false
+		for _, name := range n.Services {
+			if v.Runs(&n, name) {
+				continue
+			}
+			m.Services = append(m.Services, name)
+			switch state := n.ServiceStates[name]; {
+			case n.Leaving, state != loom.ServiceFailed && v.Status == loom.ClusterActive:
+			case state == loom.ServiceStopped:
+				stopped = true
+			default:
+				m.Wanted = true
+			}
+		}
+		if len(m.Services) == 0 {
+			continue
+		}
+		v.Unmet[n.ID] = m
+		if stopped && !m.Wanted {
+			doubtful = append(doubtful, n)
 		}
 	}
-	f := store.ClusterFilter{
-		Owner: loom.UserID(in.Owner), Statuses: in.Statuses, Template: in.Template, Provider: in.Provider,
-		Labels: in.Labels, ExpiresBefore: in.ExpiresBefore, IDs: in.IDs, Uncounted: in.Uncounted, CountOnly: in.CountOnly, Brief: in.Brief,
+	if len(doubtful) == 0 {
+		return nil
 	}
-	errs = append(errs, readSearch(in.Q, &f)...)
-	if len(in.Labels) > 0 {
-		errs = append(errs, checkLabels(in.Labels)...)
+	past, err := u.pastOf(ctx, v.Cluster, doubtful)
+	for _, n := range doubtful {
+		m := v.Unmet[n.ID]
+		for _, name := range m.Services {
+			runs, known := past.wanted(n.ID, name)
+			m.Wanted = m.Wanted || n.ServiceStates[name] == loom.ServiceStopped && (runs || !known)
+		}
+		v.Unmet[n.ID] = m
 	}
-	errs = append(errs, checkStorable("template", in.Template)...)
-	errs = append(errs, checkStorable("provider", in.Provider)...)
-	errs = append(errs, checkStorable("owner", in.Owner)...)
-	if err := loom.InvalidFields(errs); err != nil {
-		return List{}, err
-	}
-	f.Viewer = store.SeenBy(actor)
-	page, err := store.ClustersByTenant(ctx, u.db, actor.Tenant, f, in.Page)
-	if err != nil {
-		return List{}, err
-	}
-	err = u.leaseSoon(ctx, actor.Tenant, page.Items)
-	return List{Items: page.Items, Next: page.Next, Prev: page.Prev, Total: page.Total}, err
+	return err
 }
 
-// NodeRecord reads one node of a cluster with its history, oldest first and at most 200
-// entries, and what tasks learned of it, secrets masked. NotFound for a node that the actor
-// may not see.
-func (u *Clusters) NodeRecord(ctx context.Context, actor loom.Actor, id loom.ClusterID, node loom.NodeID) (loom.Node, error) {
-	if err := u.see(ctx, actor, id); err != nil {
-		return loom.Node{}, err
+// ConfigProblem is a macro of a config that cannot be filled in.
+type ConfigProblem struct {
+	// Pointer is the JSON pointer of the value that holds it, Macro the macro as written,
+	// "" where the problem is with the value as a whole.
+	Pointer, Macro string
+	// Reason is a sentence for people.
+	Reason string
+}
+
+// ExpandedConfig is the config of the cluster with its macros filled in as a task on a
+// node would read it, "" for none; what cannot be filled in yet stays as written, and
+// the sentences say why. Secrets are not masked.
+func (v *ClusterView) ExpandedConfig(self loom.NodeID) (config map[string]any, problems []ConfigProblem) {
+	told := slices.DeleteFunc(slices.Clone(v.Nodes), func(n loom.Node) bool { return n.Leaving || n.State == loom.NodeDeleted })
+	expanded, found := macro.NewFacts(string(v.Owner.User), properties(told)).Expand(v.Config, self)
+	if expanded == nil {
+		expanded = v.Config
 	}
-	if errs := checkStorable("node", string(node)); node == "" || len(errs) > 0 {
-		return loom.Node{}, loom.NewError(loom.NotFound, "Cluster %s has no such node.", id)
+	for _, p := range found {
+		problems = append(problems, ConfigProblem{Pointer: p.Pointer, Macro: p.Macro, Reason: p.Reason})
 	}
-	n, err := store.NodeByID(ctx, u.kept, actor.Tenant, id, node)
-	if isNotFound(err) {
-		return n, loom.NewError(loom.NotFound, "Cluster %s has no node “%s”.", id, node)
+	return expanded, problems
+}
+
+// remains reads what is to be said of the end of a cluster's lease and of machines
+// that its delete left behind.
+func (u *Clusters) remains(ctx context.Context, actor loom.Actor, v *ClusterView) error {
+	if v.Status == loom.ClusterTerminated {
+		return nil
 	}
+	settings, err := store.Settings(ctx, u.kept, actor.Tenant)
 	if err != nil {
-		return n, err
+		return err
 	}
-	maskFacts(&n)
-	history, err := store.NodeActions(ctx, u.kept, actor.Tenant, id, node, maxNodeActions)
-	n.Actions = history[node]
-	return n, err
+	end, now, err := store.LeaseEndOf(ctx, u.kept, actor.Tenant, v.ID)
+	if err != nil {
+		return err
+	}
+	v.LeaseNote = settings.LeaseNotice(end, anyStopped(v.Nodes), now.In(loom.ZoneOf(ctx)))
+	if actor.May(loom.Override.Reading(), actor.InTenant()) == nil && v.Status != loom.ClusterActive {
+		v.Leftovers, err = store.Leftovers(ctx, u.kept, actor.Tenant, v.ID)
+	}
+	return err
+}
+
+// anyStopped reports whether a service is stopped somewhere.
+func anyStopped(nodes []loom.Node) bool {
+	for _, n := range nodes {
+		for _, state := range n.ServiceStates {
+			if state == loom.ServiceStopped {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -2,11 +2,136 @@ package clusters
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"loom/app/loom"
 	"loom/app/store"
+	"loom/planner"
 )
+
+// TaskFilter narrows a list of tasks; empty fields do not filter.
+type TaskFilter struct {
+	Statuses []loom.TaskStatus
+	Node     loom.NodeID
+	Service  string
+	Action   loom.TaskAction
+}
+
+// Tasks lists the tasks of an operation by number. Invalid for a status or
+// action that does not exist.
+func (u *Clusters) Tasks(ctx context.Context, actor loom.Actor, ref loom.OperationRef, f TaskFilter) ([]loom.Task, error) {
+	if err := u.seeOperation(ctx, actor, ref); err != nil {
+		return nil, err
+	}
+	var errs []loom.FieldError
+	for _, s := range f.Statuses {
+		if !slices.Contains(loom.TaskStatuses, s) {
+			errs = append(errs, loom.FieldError{Field: "status", Message: fmt.Sprintf("“%.40s” is no status of a task.", s)})
+		}
+	}
+	if f.Action != "" && !f.Action.Valid() {
+		errs = append(errs, loom.FieldError{Field: "action", Message: fmt.Sprintf("“%.40s” is no action of a task.", f.Action)})
+	}
+	errs = append(errs, checkStorable("service", f.Service)...)
+	errs = append(errs, checkStorable("node", string(f.Node))...)
+	if err := loom.InvalidFields(errs); err != nil {
+		return nil, err
+	}
+	return store.TasksByOperation(ctx, u.db, actor.Tenant, ref, store.TaskFilter{
+		Statuses: f.Statuses, Node: f.Node, Service: f.Service, Action: f.Action,
+	})
+}
+
+// TaskView is a task with its tries and what it waits for.
+type TaskView struct {
+	loom.Task
+	// Attempts are oldest first.
+	Attempts []loom.Attempt
+	// DependsOn are numbers of tasks, Behind the gates it waits for.
+	DependsOn []int
+	Behind    []planner.GateDependency
+	// Next are numbers of tasks that wait for this one alone or behind gates of
+	// which it is a part.
+	Next []int
+	// Ready is since when it had nothing to wait for but its node and a worker; zero
+	// while it has, and in lists.
+	Ready time.Time
+}
+
+// Task reads one task.
+func (u *Clusters) Task(ctx context.Context, actor loom.Actor, ref loom.TaskRef) (TaskView, error) {
+	var v TaskView
+	if err := u.seeOperation(ctx, actor, ref.Operation); err != nil {
+		return v, err
+	}
+	var err error
+	if v.Task, err = store.TaskByRef(ctx, u.db, actor.Tenant, ref); err != nil {
+		if isNotFound(err) {
+			return v, noTask(ref)
+		}
+		return v, err
+	}
+	near, err := store.NeighboursOfTask(ctx, u.db, actor.Tenant, v.Row)
+	if err != nil {
+		return v, err
+	}
+	v.DependsOn, v.Behind, v.Next = near.DependsOn, []planner.GateDependency{}, near.Next
+	for _, g := range near.Behind {
+		v.Behind = append(v.Behind, planner.GateDependency(g))
+	}
+	if v.Ready, err = store.TaskReady(ctx, u.db, actor.Tenant, v.Row); err != nil {
+		return v, err
+	}
+	v.Attempts, err = store.AttemptsByTask(ctx, u.db, actor.Tenant, v.Row)
+	return v, err
+}
+
+func noTask(ref loom.TaskRef) error {
+	return loom.NewError(loom.NotFound, "Operation %s has no task %d.", ref.Operation, ref.Number)
+}
+
+// TaskListInput asks for a page of tasks, sorted by number or -number; empty fields
+// do not filter.
+type TaskListInput struct {
+	loom.Page
+	Statuses []loom.TaskStatus
+	Node     loom.NodeID
+	Services []string
+	Actions  []loom.TaskAction
+	// Level is that of a stage, 0 for all.
+	Level int
+}
+
+// TaskPage lists tasks of an operation with what they wait for; it reads no more of
+// the plan than the page. Attempts and Next are left out. Invalid for a wrong sort,
+// limit, filter or cursor.
+func (u *Clusters) TaskPage(ctx context.Context, actor loom.Actor, ref loom.OperationRef, in TaskListInput) (Listed[TaskView], error) {
+	var none Listed[TaskView]
+	if err := u.seeOperation(ctx, actor, ref); err != nil {
+		return none, err
+	}
+	errs := append(unknown("status", in.Statuses, loom.TaskStatuses), unknown("action", in.Actions, loom.TaskActions)...)
+	errs = append(errs, checkStorable("service", anyList(in.Services))...)
+	errs = append(errs, checkStorable("node", string(in.Node))...)
+	if err := loom.InvalidFields(errs); err != nil {
+		return none, err
+	}
+	filter := store.TaskListFilter{Statuses: in.Statuses, Node: in.Node, Services: in.Services, Actions: in.Actions, Level: in.Level}
+	return pageByNumber(in.Page, fmt.Sprint(ref, filter), []string{"number", "-number"}, func(t TaskView) int { return t.Ref.Number },
+		func(r store.NumberRange) ([]TaskView, error) {
+			tasks, err := store.TasksInRange(ctx, u.db, actor.Tenant, ref, filter, r)
+			views := make([]TaskView, len(tasks))
+			for i, t := range tasks {
+				views[i] = TaskView{Task: t.Task, DependsOn: t.DependsOn, Behind: make([]planner.GateDependency, len(t.Behind))}
+				for j, g := range t.Behind {
+					views[i].Behind[j] = planner.GateDependency(g)
+				}
+			}
+			return views, err
+		})
+}
 
 // TaskGroup counts the tasks of an operation that have the same stage, action,
 // service and status.
