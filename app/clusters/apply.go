@@ -195,11 +195,16 @@ func (u *Clusters) lateLive(ctx context.Context, c *change, given map[string]any
 }
 
 // Begin begins at once what a preview of the request would show: an operation on a
-// cluster that exists. Errors: those of Preview, and Invalid with the missing
-// provider fields.
+// cluster that exists. Errors: those of Preview; NotFound for the operation that a retry or
+// a rollback names; Invalid with the missing provider fields.
 func (u *Clusters) Begin(ctx context.Context, actor loom.Actor, in PreviewInput) (loom.OperationRef, error) {
 	if err := actor.May(loom.Operate, actor.Mine()); err != nil {
 		return loom.OperationRef{}, err
+	}
+	if n := in.Change.Operation; n > 0 {
+		if err := u.seeOperation(ctx, actor, loom.OperationRef{Cluster: in.Cluster, Number: n}); err != nil {
+			return loom.OperationRef{}, err
+		}
 	}
 	ref, _, err := u.execute(ctx, actor, in, nil)
 	return ref, err

@@ -8,19 +8,6 @@ import (
 	"loom/planner"
 )
 
-// Authorize puts the SSH keys of the actor's account on the ready nodes of a cluster, and
-// on those that come later, as far as the actor may see it then. Those of the owner and of
-// others who asked come again as their accounts have them. Errors: NotFound; Conflict for
-// an account without keys, without a ready node, and when the state of the cluster does
-// not allow it; Invalid with missing provider fields.
-func (u *Clusters) Authorize(ctx context.Context, actor loom.Actor, id loom.ClusterID, fields map[string]any) (loom.OperationRef, error) {
-	if err := actor.May(loom.Operate, actor.Mine()); err != nil {
-		return loom.OperationRef{}, err
-	}
-	ref, _, err := u.execute(ctx, actor, PreviewInput{Kind: loom.ChangeAuthorize, Cluster: id, ProviderFields: fields}, nil)
-	return ref, err
-}
-
 // draftAuthorize looks whether there is anything to put anywhere. Who asked is kept with
 // the operation, and the tasks read the keys when they run.
 func draftAuthorize(ctx context.Context, u *Clusters, r request, c *change) error {

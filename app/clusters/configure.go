@@ -137,18 +137,6 @@ func (c *change) checkMacros(owner loom.UserID, field string, config map[string]
 	return nil
 }
 
-// Configure replaces the config of a cluster at once, and configures its services
-// again. The config is stored before any task runs, and a failure does not bring
-// the old one back. Errors: Invalid, also with missing provider fields; NotFound,
-// also for a revision; Conflict.
-func (u *Clusters) Configure(ctx context.Context, actor loom.Actor, id loom.ClusterID, in ConfigureInput, fields map[string]any) (loom.OperationRef, error) {
-	if err := actor.May(loom.Operate, actor.Mine()); err != nil {
-		return loom.OperationRef{}, err
-	}
-	ref, _, err := u.execute(ctx, actor, PreviewInput{Kind: loom.ChangeConfigure, Cluster: id, Configure: &in, ProviderFields: fields}, nil)
-	return ref, err
-}
-
 // ConfigVersions lists the configs that a cluster has had, the newest first.
 func (u *Clusters) ConfigVersions(ctx context.Context, actor loom.Actor, id loom.ClusterID) ([]loom.ConfigRevision, error) {
 	if err := u.see(ctx, actor, id); err != nil {

@@ -18,42 +18,6 @@ import (
 // maxSkipped is how many tasks a retry may leave out.
 const maxSkipped = 1000
 
-// RetryInput is a request to go on with a failed operation.
-type RetryInput struct {
-	// Skip are numbers of its tasks that are left out, Reason why; for administrators.
-	Skip           []int
-	Reason         string
-	ProviderFields map[string]any
-	// OnFailure is the policy of the new operation, "" for that of the failed one.
-	OnFailure string
-	// Services come in their newest version, RemoveServices leave the cluster, and
-	// ConfigPatch is a merge patch (RFC 7386) over its config.
-	Services, RemoveServices []string
-	ConfigPatch              map[string]any
-}
-
-// Retry goes on at once with what is left of the latest operation of a cluster, which
-// failed: a new operation of the same action with the tasks that are not complete, or, where the request changes anything, with what leads to what it
-// was to lead to with that. Errors: NotFound; Conflict for one that is not the latest,
-// did not fail or was undone, and for a delete that is to be changed; Forbidden for
-// others than administrators who leave out tasks; Invalid about what is left out or
-// changed, and with missing provider fields; Unsolvable where the cluster would break
-// its rules.
-func (u *Clusters) Retry(ctx context.Context, actor loom.Actor, of loom.OperationRef, in RetryInput) (loom.OperationRef, error) {
-	if err := actor.May(loom.Operate, actor.Mine()); err != nil {
-		return loom.OperationRef{}, err
-	}
-	if err := u.seeOperation(ctx, actor, of); err != nil {
-		return loom.OperationRef{}, err
-	}
-	ref, _, err := u.execute(ctx, actor, PreviewInput{
-		Kind: loom.ChangeRetry, Cluster: of.Cluster, ProviderFields: in.ProviderFields,
-		Change: ChangeInput{Operation: of.Number, Skip: in.Skip, Reason: in.Reason, OnFailure: in.OnFailure,
-			Services: in.Services, RemoveServices: in.RemoveServices, ConfigPatch: in.ConfigPatch},
-	}, nil)
-	return ref, err
-}
-
 // draftRetry works out what is left of the latest operation.
 func draftRetry(ctx context.Context, u *Clusters, r request, c *change) error {
 	actor, cluster, in := r.actor, r.cluster, r.in.Change

@@ -11,25 +11,6 @@ import (
 	"loom/planner"
 )
 
-// Rollback leads a cluster at once to the layout, the versions of services and the
-// config before an operation, from wherever it is. Before the create
-// there is nothing: rolling that back deletes the cluster. Errors: NotFound; Conflict
-// where the state of the cluster does not allow it, for deletes, for operations of
-// releases that did not keep the layout, and when nothing would change; Exhausted;
-// Invalid with missing provider fields.
-func (u *Clusters) Rollback(ctx context.Context, actor loom.Actor, of loom.OperationRef, fields map[string]any) (loom.OperationRef, error) {
-	if err := actor.May(loom.Operate, actor.Mine()); err != nil {
-		return loom.OperationRef{}, err
-	}
-	if err := u.seeOperation(ctx, actor, of); err != nil {
-		return loom.OperationRef{}, err
-	}
-	ref, _, err := u.execute(ctx, actor, PreviewInput{
-		Kind: loom.ChangeRollback, Cluster: of.Cluster, ProviderFields: fields, Change: ChangeInput{Operation: of.Number},
-	}, nil)
-	return ref, err
-}
-
 // draftRollback works out the way back to before an operation.
 func draftRollback(ctx context.Context, u *Clusters, r request, c *change) error {
 	cluster, in := r.cluster, r.in.Change

@@ -138,7 +138,7 @@ func (s *Server) clusterAuthorize(w http.ResponseWriter, r *http.Request, actor 
 	if err != nil {
 		return err
 	}
-	ref, err := s.Clusters.Authorize(r.Context(), actor, id, nil)
+	ref, err := s.Clusters.Begin(r.Context(), actor, clusters.PreviewInput{Kind: loom.ChangeAuthorize, Cluster: id})
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,137 @@ import (
 	"loom/app/loom"
 )
 
+func TestRepair(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.withRoles()
+	id := b.made(3)
+	node := b.node(id, 1001)
+	b.save(b.tenant, loom.KindImageType, &loom.ImageType{Base: loom.Base{Name: "deb"}, ProviderMap: map[string]map[string]string{"lab": {"image": "deb13"}}})
+	v := b.previewOf(loom.ChangeRepair, id, clusters.ChangeInput{Nodes: []loom.NodeID{node}})
+	if !strings.HasPrefix(v.Summary(), "Makes the machines of 1 node anew, configures db again, runs ") {
+		t.Errorf("summary %q", v.Summary())
+	}
+	if !slices.Contains(v.Warnings, "Node 1001 gets the image “deb13”, as its type says now; it had “deb12”.") {
+		t.Errorf("warnings %v", v.Warnings)
+	}
+	if v.ByAction[loom.ActionDelete] != 1 || v.ByAction[loom.ActionCreate] != 1 || v.ByAction[loom.ActionStop] != 0 {
+		t.Errorf("%v", v.ByAction)
+	}
+	if _, err := b.clusters.Apply(b.ctx, b.ana(), applyOf(v)); err != nil {
+		t.Fatal(err)
+	}
+	b.runTasks("")
+	same(t, "repaired", b.members(id), []string{"1000 1 small base+db", "1001 2 small base+web", "1002 1 small base+web"})
+	for _, c := range []struct {
+		nodes []loom.NodeID
+		texts []string
+	}{
+		{nil, []string{"nodes", "Name the nodes"}},
+		{[]loom.NodeID{"x", node}, []string{"nodes", "“x”"}},
+		{[]loom.NodeID{node[:8]}, []string{"nodes"}},
+	} {
+		_, err := b.begin(loom.ChangeRepair, id, clusters.ChangeInput{Nodes: c.nodes})
+		wantKind(t, err, loom.Invalid)
+		if err := says(err, c.texts...); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A create that failed on the way is repaired node by node, a delete that failed as
+// well: what is gone has to be named.
+func TestRepairAfterFailures(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.withRoles()
+	id := b.create(b.ana(), 3).Cluster
+	b.runTasks(loom.ActionCreate)
+	if c := b.cluster(id); c.Status != loom.ClusterIncomplete {
+		t.Fatalf("the cluster is %s", c.Status)
+	}
+	all := []loom.NodeID{b.node(id, 1000), b.node(id, 1001), b.node(id, 1002)}
+	b.db.MustExec(`UPDATE nodes SET state = 'planned' WHERE number > 1000`)
+	_, err := b.begin(loom.ChangeRepair, id, clusters.ChangeInput{Nodes: all[:1]})
+	wantKind(t, err, loom.Invalid)
+	if err := says(err, "nodes", "Nodes 1001, 1002 have no machine; name them as well."); err != nil {
+		t.Error(err)
+	}
+	b.alter(loom.ChangeRepair, id, clusters.ChangeInput{Nodes: all})
+	same(t, "made", b.members(id), []string{"1000 2 small base+db", "1001 2 small base+web", "1002 2 small base+web"})
+
+	// A delete that gets half way.
+	if _, err := b.clusters.Delete(b.ctx, b.ana(), id, clusters.DeleteInput{}); err != nil {
+		t.Fatal(err)
+	}
+	b.runTasks(loom.ActionDelete)
+	b.db.MustExec(`UPDATE nodes SET state = 'deleted', results = '{}' WHERE number = 1001`)
+	if c := b.cluster(id); c.Status != loom.ClusterIncomplete || len(c.Nodes) != 3 {
+		t.Fatalf("%s with %d nodes", c.Status, len(c.Nodes))
+	}
+	_, err = b.begin(loom.ChangeRepair, id, clusters.ChangeInput{Nodes: all[:1]})
+	wantKind(t, err, loom.Invalid)
+	if err := says(err, "nodes", "Node 1001 has no machine; name it as well."); err != nil {
+		t.Error(err)
+	}
+	v := b.previewOf(loom.ChangeRepair, id, clusters.ChangeInput{Nodes: all[1:2]})
+	if v.After.Nodes != v.Before.Nodes+1 {
+		t.Errorf("quota %+v to %+v", v.Before, v.After)
+	}
+	b.db.MustExec(`UPDATE tenants SET max_nodes = 2 WHERE id = $1`, b.tenant)
+	_, err = b.clusters.Apply(b.ctx, b.ana(), applyOf(v))
+	wantKind(t, err, loom.Exhausted)
+	b.db.MustExec(`UPDATE tenants SET max_nodes = 3 WHERE id = $1`, b.tenant)
+	if _, err := b.clusters.Apply(b.ctx, b.ana(), applyOf(v)); err != nil {
+		t.Fatal(err)
+	}
+	b.runTasks("")
+	got := b.members(id)
+	if c := b.cluster(id); c.Status != loom.ClusterActive || len(got) != 3 || strings.Contains(strings.Join(got, " "), "leaving") || !strings.HasPrefix(got[1], "1001 3 ") {
+		t.Errorf("%s: %v", c.Status, got)
+	}
+}
+
+// A node that a failed shrink left on its way out stays there until it is named.
+func TestNodesLeftOnTheirWayOut(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.withRoles()
+	id := b.made(4)
+	out := b.node(id, 1003)
+	fail := func() {
+		t.Helper()
+		if _, err := b.begin(loom.ChangeShrink, id, clusters.ChangeInput{Nodes: []loom.NodeID{out}}); err != nil {
+			t.Fatal(err)
+		}
+		b.runTasks(loom.ActionDelete)
+		if c := b.cluster(id); c.Status != loom.ClusterInconsistent || !c.Nodes[3].Leaving {
+			t.Fatalf("%s, %v", c.Status, b.members(id))
+		}
+	}
+	fail()
+	if _, err := b.begin(loom.ChangeRepair, id, clusters.ChangeInput{Nodes: []loom.NodeID{b.node(id, 1001)}}); err != nil {
+		t.Fatal(err)
+	}
+	if n := b.count(`SELECT count(*) FROM tasks WHERE operation_id = (SELECT max(id) FROM operations) AND node_id = $1`, string(out)); n != 0 {
+		t.Errorf("%d tasks on a node that is on its way out", n)
+	}
+	b.runTasks("")
+	// It counts for the quota, not for the size, and a warning tells of it.
+	v := b.previewOf(loom.ChangeShrink, id, clusters.ChangeInput{Machines: 2})
+	if v.Before.Nodes != 4 || v.After.Nodes != 3 || !slices.ContainsFunc(v.Warnings, func(w string) bool { return strings.HasPrefix(w, "Node 1003 is on the way out") }) {
+		t.Errorf("%+v %v", v.After, v.Warnings)
+	}
+	b.alter(loom.ChangeShrink, id, clusters.ChangeInput{Nodes: []loom.NodeID{out}})
+	same(t, "finished", b.members(id), []string{"1000 1 small base+db", "1001 2 small base+web", "1002 1 small base+web"})
+	// Or it is repaired, and stays.
+	b.alter(loom.ChangeExpand, id, clusters.ChangeInput{Machines: 4})
+	out = b.node(id, 1004)
+	fail()
+	b.alter(loom.ChangeRepair, id, clusters.ChangeInput{Nodes: []loom.NodeID{out}})
+	same(t, "kept", b.members(id), []string{"1000 1 small base+db", "1001 2 small base+web", "1002 1 small base+web", "1004 2 small base+web"})
+}
+
 // notRunning are "service@node state" of what does not run on the nodes of a cluster.
 func (b *bundle) notRunning(id loom.ClusterID) []string {
 	b.t.Helper()
@@ -27,7 +158,7 @@ func (b *bundle) notRunning(id loom.ClusterID) []string {
 
 func (b *bundle) runs(kind loom.ChangeKind, id loom.ClusterID, service string) {
 	b.t.Helper()
-	if _, err := b.clusters.RunServices(b.ctx, b.ana(), id, clusters.ServicesInput{Kind: kind, Service: service}); err != nil {
+	if _, err := b.clusters.Begin(b.ctx, b.ana(), clusters.PreviewInput{Cluster: id, Kind: kind, Service: service}); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -223,7 +354,7 @@ func TestSkippedTasksStayOut(t *testing.T) {
 	m.run(func(s step) bool { return s.Action == "start" && s.Service == "web" && s.Node == 1001 })
 	b.ended(id, loom.OperationFailed, loom.ClusterIncomplete)
 	number := b.count(`SELECT number FROM tasks WHERE status = 'failed'`)
-	if _, err := b.clusters.Retry(b.ctx, b.admin(), loom.OperationRef{Cluster: id, Number: 1}, clusters.RetryInput{Skip: []int{number}, Reason: "by hand"}); err != nil {
+	if _, err := b.retryOf(b.admin(), loom.OperationRef{Cluster: id, Number: 1}, clusters.ChangeInput{Skip: []int{number}, Reason: "by hand"}); err != nil {
 		t.Fatal(err)
 	}
 	other := func(s step) bool { return s.Action == "start" && s.Service == "web" && s.Node == 1002 }

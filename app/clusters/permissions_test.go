@@ -145,3 +145,46 @@ func TestTopics(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestForeignersReadNoNodesAndLogs is TestForeignersSeeAndDoNothing for what reads
+// over several tasks or clusters.
+func TestForeignersReadNoNodesAndLogs(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ref := b.create(b.ana(), 2)
+	b.attempts(ref, 3)
+	v, err := b.clusters.Cluster(b.ctx, b.ana(), ref.Cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := v.Nodes[0].ID
+	log, err := b.clusters.Interleaved(b.ctx, b.ana(), clusters.LogSource{Operation: ref}, clusters.InterleavedInput{Whole: true})
+	if err != nil || len(log.Lines) != 3 || log.Over {
+		t.Fatalf("%+v, %v", log, err)
+	}
+	other := loom.Actor{Tenant: "t2", TenantName: "other", User: "ana", Role: loom.RoleAdmin, Via: "session"}
+	super := loom.Actor{Tenant: loom.SuperTenant, TenantName: "superadmin", User: "admin", Role: loom.RoleSuperadmin, Via: "session"}
+	for name, actor := range map[string]loom.Actor{"same user of another tenant": other, "superadmin": super, "other user": b.actor("bob", loom.RoleUser)} {
+		calls := map[string]error{}
+		_, calls["OperationPage"] = b.clusters.OperationPage(b.ctx, actor, ref.Cluster, clusters.OperationListInput{})
+		_, calls["TaskPage"] = b.clusters.TaskPage(b.ctx, actor, ref, clusters.TaskListInput{})
+		_, calls["NodeByID"] = b.clusters.NodeByID(b.ctx, actor, node)
+		_, calls["Interleaved"] = b.clusters.Interleaved(b.ctx, actor, clusters.LogSource{Operation: ref}, clusters.InterleavedInput{})
+		_, calls["Interleaved of a node"] = b.clusters.Interleaved(b.ctx, actor, clusters.LogSource{Operation: ref, Node: node}, clusters.InterleavedInput{})
+		for call, err := range calls {
+			if err == nil || loom.AsError(err).Kind != loom.NotFound {
+				t.Errorf("%s, %s: %v", name, call, err)
+			}
+		}
+		if page, err := b.clusters.Nodes(b.ctx, actor, loom.Page{}); err != nil || len(page.Items) != 0 {
+			t.Errorf("%s lists %d nodes, %v", name, len(page.Items), err)
+		}
+		if found, err := b.clusters.NodeProperties(b.ctx, actor, ref.Cluster, nil); err != nil || len(found) != 0 {
+			t.Errorf("%s reads %v, %v", name, found, err)
+		}
+	}
+	for _, cursor := range []string{"x", "MQ", "MS4tMQ", "1.1", "====", "Li4u"} {
+		_, err := b.clusters.Interleaved(b.ctx, b.ana(), clusters.LogSource{Operation: ref}, clusters.InterleavedInput{After: cursor})
+		wantKind(t, err, loom.Invalid)
+	}
+}

@@ -3,7 +3,6 @@ package clusters_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"loom/app/clusters"
 	"loom/app/loom"
@@ -76,7 +75,7 @@ func TestServicesWithTheirClosure(t *testing.T) {
 		if c.changes != nil && len(seen) != len(c.changes) {
 			t.Errorf("%s %s: lines %v", c.kind, c.service, seen)
 		}
-		ref, err := b.clusters.RunServices(b.ctx, b.ana(), id, clusters.ServicesInput{Kind: c.kind, Service: c.service})
+		ref, err := b.clusters.Begin(b.ctx, b.ana(), clusters.PreviewInput{Cluster: id, Kind: c.kind, Service: c.service})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,18 +96,16 @@ func TestServicesAreRefused(t *testing.T) {
 	for _, status := range []loom.ClusterStatus{loom.ClusterPending, loom.ClusterIncomplete, loom.ClusterInconsistent, loom.ClusterTerminated} {
 		b.db.MustExec(`UPDATE clusters SET status = $2 WHERE id = $1`, int64(id), status)
 		for _, kind := range []loom.ChangeKind{loom.ChangeStart, loom.ChangeStop, loom.ChangeRestart} {
-			_, err := b.clusters.RunServices(b.ctx, b.ana(), id, clusters.ServicesInput{Kind: kind})
+			_, err := b.clusters.Begin(b.ctx, b.ana(), clusters.PreviewInput{Cluster: id, Kind: kind})
 			wantKind(t, err, loom.Conflict)
 			_, err = b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: kind, Cluster: id})
 			wantKind(t, err, loom.Conflict)
 			// That the service is not there comes before the state.
-			_, err = b.clusters.RunServices(b.ctx, b.ana(), id, clusters.ServicesInput{Kind: kind, Service: "ghost"})
+			_, err = b.clusters.Begin(b.ctx, b.ana(), clusters.PreviewInput{Cluster: id, Kind: kind, Service: "ghost"})
 			wantKind(t, err, loom.NotFound)
 		}
 	}
-	_, err := b.clusters.RunServices(b.ctx, b.ana(), id, clusters.ServicesInput{Kind: loom.ChangeDelete})
-	wantKind(t, err, loom.Invalid)
-	_, err = b.clusters.RunServices(b.ctx, b.actor("ben", loom.RoleUser), id, clusters.ServicesInput{Kind: loom.ChangeStop})
+	_, err := b.clusters.Begin(b.ctx, b.actor("ben", loom.RoleUser), clusters.PreviewInput{Cluster: id, Kind: loom.ChangeStop})
 	wantKind(t, err, loom.NotFound)
 }
 
@@ -144,35 +141,5 @@ func TestActionsOfferWhatWorks(t *testing.T) {
 		if why := actions[kind]; why != "" && kind != loom.ChangeRetry {
 			t.Errorf("%s: %q", kind, why)
 		}
-	}
-}
-
-// What such tasks took before is what they are expected to take.
-func TestExpectedTime(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	b.withStops()
-	id := b.active(2)
-	stop := clusters.PreviewInput{Kind: loom.ChangeStop, Cluster: id, Service: "web"}
-	v, err := b.clusters.Preview(b.ctx, b.ana(), stop)
-	if err != nil || v.Known {
-		t.Fatalf("known %v from nothing, %v", v.Known, err)
-	}
-	ref, err := b.clusters.RunServices(b.ctx, b.ana(), id, clusters.ServicesInput{Kind: loom.ChangeStop})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.db.MustExec(`UPDATE tasks SET attempt = 1 WHERE cluster_id = $1 AND NOT gate`, int64(id))
-	b.db.MustExec(`INSERT INTO attempts (task_id, number, process_id, status, started_at, ended_at)
-		SELECT id, 1, 'p', 'complete', now() - CASE service WHEN 'web' THEN interval '7 s' ELSE interval '100 s' END, now() FROM tasks WHERE cluster_id = $1 AND NOT gate`, int64(id))
-	b.finish(ref.Cluster, loom.ClusterActive)
-	v, err = b.clusters.Preview(b.ctx, b.ana(), stop)
-	if err != nil || !v.Known || v.Expected.Round(time.Second) != 7*time.Second {
-		t.Errorf("expected %v (%v), %v", v.Expected, v.Known, err)
-	}
-	// Another tenant's past says nothing.
-	stranger := loom.Actor{Tenant: "t2", TenantName: "other", User: "admin", Role: loom.RoleAdmin, Via: "session"}
-	if _, err := b.clusters.Preview(b.ctx, stranger, stop); err == nil {
-		t.Error("a preview of a foreign cluster")
 	}
 }

@@ -62,29 +62,3 @@ func TestResubmit(t *testing.T) {
 	m.run(nil)
 	b.ended(again.Cluster, loom.OperationComplete, loom.ClusterActive)
 }
-
-// A retry that was refused is no dead end: the operation before it can still be retried.
-func TestRetryAfterARefusedRetry(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	m := b.mock()
-	id := b.create(b.ana(), 2).Cluster
-	m.run(fault(loom.ActionStart, "web"))
-	b.ended(id, loom.OperationFailed, loom.ClusterIncomplete)
-	b.db.MustExec(`INSERT INTO hooks (tenant_id, name, url, events, blocking) VALUES ($1, 'freeze', 'https://ci.example/', '{start}', true)`, b.tenant)
-	if err := b.retry(id, 1); err != nil {
-		t.Fatal(err)
-	}
-	m.refuse("not on Fridays")
-	b.ended(id, loom.OperationFailed, loom.ClusterIncomplete)
-	b.db.MustExec(`DELETE FROM hook_deliveries`)
-	b.db.MustExec(`DELETE FROM hooks`)
-	if why := b.cluster(id).Allowed[loom.ChangeRetry]; why != "" {
-		t.Error(why)
-	}
-	if _, err := b.clusters.Resubmit(b.ctx, b.ana(), b.latest(id).Ref, nil); err != nil {
-		t.Fatal(err)
-	}
-	m.run(nil)
-	m.serving(id, nil)
-}

@@ -13,6 +13,91 @@ import (
 	"loom/app/store"
 )
 
+func TestUpgrade(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.withRoles()
+	id := b.made(4)
+	_, err := b.begin(loom.ChangeUpgrade, id, clusters.ChangeInput{})
+	wantKind(t, err, loom.Invalid)
+	if err := says(err, "services", "Nothing is newer"); err != nil {
+		t.Error(err)
+	}
+	newer := role("web")
+	newer.DefaultConfig = map[string]any{"web": map[string]any{"threads": 8, "port": 1}}
+	start := newer.Provisioner.Actions[loom.ActionStart]
+	start.Type = "chef-solo"
+	newer.Provisioner.Actions[loom.ActionStart] = start
+	b.save(b.tenant, loom.KindService, newer)
+	v := b.previewOf(loom.ChangeUpgrade, id, clusters.ChangeInput{Batch: 2})
+	if !strings.HasPrefix(v.Summary(), "Brings 1 service to the newest version, runs ") || v.ByAction[loom.ActionStop] != 3 || v.ByAction[loom.ActionInstall] != 3 {
+		t.Errorf("summary %q, %v", v.Summary(), v.ByAction)
+	}
+	var web []clusters.Change
+	for _, c := range v.Changes {
+		if c.Name == "web" {
+			web = append(web, c)
+		}
+	}
+	if len(web) != 3 || web[0].Change != "restart" || web[0].Old != 2 || web[0].New != 3 || web[0].Node != 1001 {
+		t.Errorf("changes %+v", v.Changes)
+	}
+	ref, err := b.clusters.Apply(b.ctx, b.ana(), applyOf(v))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if was := b.before(ref).Services["web"]; was.Version != 2 {
+		t.Errorf("before: web %d", was.Version)
+	}
+	// STOP is that of the version which runs.
+	if n := b.count(`SELECT count(*) FROM tasks WHERE operation_id = (SELECT max(id) FROM operations) AND action = 'stop' AND NOT old`); n != 0 {
+		t.Errorf("%d STOP of the new version", n)
+	}
+	b.runTasks("")
+	now := b.shape(id)
+	if !slices.Contains(now.Services, "web 3") || !slices.Contains(now.Services, "db 2") || !strings.Contains(now.Nodes[1], "chef-solo") || strings.Contains(now.Nodes[0], "chef-solo") {
+		t.Errorf("%+v", now)
+	}
+	config, _ := now.Config["web"].(map[string]any)
+	if config["threads"] == nil || config["port"] == nil || now.Configs != 2 {
+		t.Errorf("config %v, %d revisions", now.Config, now.Configs)
+	}
+	// Only those named.
+	b.renew("web")
+	b.renew("db")
+	b.alter(loom.ChangeUpgrade, id, clusters.ChangeInput{Services: []string{"db"}})
+	if now := b.shape(id); !slices.Contains(now.Services, "web 3") || !slices.Contains(now.Services, "db 3") {
+		t.Errorf("%+v", now)
+	}
+	for _, c := range []struct {
+		in    clusters.ChangeInput
+		kind  loom.Kind
+		texts []string
+	}{
+		{clusters.ChangeInput{Services: []string{"db"}}, loom.Invalid, []string{"services", "Nothing is newer"}},
+		{clusters.ChangeInput{Services: []string{"ghost"}}, loom.NotFound, []string{"services", "ghost"}},
+		{clusters.ChangeInput{Batch: 3}, loom.Invalid, []string{"minHealthy", "takes down 3 of the 3 nodes with “web”"}},
+		{clusters.ChangeInput{Batch: -1}, loom.Invalid, []string{"batch"}},
+		{clusters.ChangeInput{MinHealthy: new(4)}, loom.Invalid, []string{"minHealthy", "at least 4"}},
+		{clusters.ChangeInput{OnFailure: "panic"}, loom.Invalid, []string{"onFailure"}},
+	} {
+		_, err := b.begin(loom.ChangeUpgrade, id, c.in)
+		wantKind(t, err, c.kind)
+		if err := says(err, c.texts...); err != nil {
+			t.Error(err)
+		}
+	}
+	// The new definition counts, also for what stays.
+	rival := role("web")
+	rival.Dependencies.Conflicts = []string{"db"}
+	b.save(b.tenant, loom.KindService, rival)
+	_, err = b.begin(loom.ChangeUpgrade, id, clusters.ChangeInput{})
+	wantKind(t, err, loom.Unsolvable)
+	if err := says(err, "db"); err != nil {
+		t.Error(err)
+	}
+}
+
 // script stores a version of the script of a service; live puts it in use.
 func (b *bundle) script(service string, version int, content string, live bool) {
 	b.t.Helper()
@@ -120,7 +205,7 @@ func TestReleasedFilesMakeClustersUpgradable(t *testing.T) {
 	// A restart runs the new start alone; what was installed is older still.
 	b.script("db", 2, "db two", true)
 	m.scripts["db"] = 2
-	if _, err := b.clusters.RunServices(b.ctx, b.ana(), id, clusters.ServicesInput{Kind: loom.ChangeRestart}); err != nil {
+	if _, err := b.clusters.Begin(b.ctx, b.ana(), clusters.PreviewInput{Cluster: id, Kind: loom.ChangeRestart}); err != nil {
 		t.Fatal(err)
 	}
 	m.run(nil)
@@ -276,9 +361,9 @@ func TestUpgradeOfFilesHasWaysOut(t *testing.T) {
 				} else {
 					var err error
 					if way == "retry" {
-						_, err = b.clusters.Retry(b.ctx, b.ana(), ref, clusters.RetryInput{})
+						_, err = b.retryOf(b.ana(), ref, clusters.ChangeInput{})
 					} else {
-						_, err = b.clusters.Rollback(b.ctx, b.ana(), ref, nil)
+						_, err = b.rollbackOf(b.ana(), ref)
 					}
 					if err != nil {
 						t.Fatalf("%s: %v", what, err)

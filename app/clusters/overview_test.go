@@ -8,6 +8,34 @@ import (
 	"loom/app/loom"
 )
 
+func TestClusterViewSaysWhatIsAllowedAndWhatIsNewer(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ref := b.create(b.ana(), 2)
+	v, err := b.clusters.Cluster(b.ctx, b.ana(), ref.Cluster)
+	if err != nil || v.Allowed[loom.ChangeDelete] != "Operation 1 (create) is running." || v.NewerTemplate != 0 {
+		t.Fatalf("%v, %v", v.Allowed, err)
+	}
+	b.finish(ref.Cluster, loom.ClusterActive)
+	b.save(b.tenant, loom.KindTemplate, siteTemplate())
+	b.db.MustExec(`UPDATE nodes SET ipaddresses = '{"access_v4": "10.0.0.9"}' WHERE cluster_id = $1`, int64(ref.Cluster))
+	v, err = b.clusters.Cluster(b.ctx, b.ana(), ref.Cluster)
+	if err != nil || v.Allowed[loom.ChangeDelete] != "" || v.NewerTemplate != 2 || v.Template.Version != 1 {
+		t.Fatalf("%v, newer %d, %v", v.Allowed, v.NewerTemplate, err)
+	}
+	found := false
+	for _, links := range v.NodeLinks {
+		found = found || slices.Contains(links, loom.Link{Label: "Page", URL: "http://10.0.0.9/"})
+	}
+	if !found {
+		t.Errorf("links %v", v.NodeLinks)
+	}
+	actions, err := b.clusters.Actions(b.ctx, b.ana(), ref.Cluster)
+	if err != nil || actions[loom.ChangeLease] != "" {
+		t.Errorf("%v, %v", actions, err)
+	}
+}
+
 // TestLinksOfServicesThatAreNotThere: a link is there as long as the service that it
 // names is on the cluster, of the template as of other services.
 func TestLinksOfServicesThatAreNotThere(t *testing.T) {

@@ -185,3 +185,89 @@ func fault(action loom.TaskAction, service string) func(step) bool {
 		return !s.Undo && s.Action == string(action) && (service == "" || s.Service == service)
 	}
 }
+
+// runTasks carries out all that is due, as a provisioner and a scheduler do; tasks
+// of the action fails end badly, and trying again does not help.
+func (b *bundle) runTasks(fails loom.TaskAction) {
+	b.t.Helper()
+	b.runTasksBut(func(action loom.TaskAction, _ int) bool { return action == fails }, fails == "")
+}
+
+// runTasksBut is runTasks where those tasks end badly that fails says, by action and
+// number of the node. All says that each task that is delivered begins.
+func (b *bundle) runTasksBut(fails func(loom.TaskAction, int) bool, all bool) {
+	b.t.Helper()
+	ops := execution.New(b.db.DB, b.ring, execution.Options{})
+	b.db.MustExec(`INSERT INTO processes (id, kind, host, expires_at) VALUES ('p1', 'provisioner', 'h', now() + interval '1 hour') ON CONFLICT DO NOTHING`)
+	for {
+		var due []struct {
+			Task    loom.TaskID `db:"task_id"`
+			Attempt int         `db:"attempt"`
+			Action  string      `db:"action"`
+			Node    int         `db:"node"`
+		}
+		err := b.db.Select(&due, `UPDATE river_job r SET state = 'running', attempt = r.attempt + 1, attempted_at = now(), attempted_by = array_append(r.attempted_by, 'p1')
+			FROM tasks t JOIN nodes n ON n.id = t.node_id WHERE r.id = t.river_job_id AND r.state = 'available' RETURNING t.id AS task_id, r.attempt, t.action, n.number AS node`)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if len(due) == 0 {
+			break
+		}
+		for _, d := range due {
+			key := execution.AttemptKey{Task: d.Task, Attempt: d.Attempt}
+			begun, _, err := ops.StartTasks(b.ctx, "p1", []execution.AttemptKey{key})
+			if err != nil || len(begun) == 0 && all {
+				b.t.Fatalf("task %d did not begin: %v", d.Task, err)
+			}
+			if len(begun) == 0 {
+				continue // dropped meanwhile
+			}
+			if fails(loom.TaskAction(d.Action), d.Node) {
+				_, err = ops.FailTask(b.ctx, key, loom.TaskResult{Status: 1, Message: "no", Retryable: new(false)})
+			} else {
+				_, err = ops.CompleteTasks(b.ctx, []execution.Finished{{Key: key}})
+			}
+			if err != nil {
+				b.t.Fatal(err)
+			}
+		}
+	}
+	b.endOperations()
+}
+
+// serving checks that a cluster is active with all services started on ready nodes, in
+// the versions named.
+func (m *mock) serving(id loom.ClusterID, versions map[string]int) {
+	m.t.Helper()
+	m.ended(id, loom.OperationComplete, loom.ClusterActive)
+	c := m.cluster(id)
+	for name, version := range versions {
+		if have := c.Services[name].Version; have != version {
+			m.t.Errorf("%s has version %d, want %d", name, have, version)
+		}
+	}
+	for _, n := range c.Nodes {
+		if n.State != loom.NodeReady || len(n.ServiceStates) != len(n.Services) {
+			m.t.Errorf("node %d is %s with %v of %v; %s", n.Number, n.State, n.ServiceStates, n.Services, strings.Join(m.ran, ", "))
+		}
+		for _, name := range n.Services {
+			if n.ServiceStates[name] != loom.ServiceStarted {
+				m.t.Errorf("%s on node %d is %s; %s", name, n.Number, n.ServiceStates[name], strings.Join(m.ran, ", "))
+			}
+		}
+	}
+}
+
+// refuse lets the hook that is asked say no.
+func (m *mock) refuse(why string) {
+	m.t.Helper()
+	var delivery int64
+	if err := m.db.Get(&delivery, `SELECT max(id) FROM hook_deliveries WHERE blocking AND status = 'waiting'`); err != nil {
+		m.t.Fatal(err)
+	}
+	if err := m.ops.RecordDelivery(m.ctx, loom.DeliveryID(delivery), loom.DeliveryOutcome{Status: loom.DeliveryRefused, Refusal: why}); err != nil {
+		m.t.Fatal(err)
+	}
+	m.endAll()
+}

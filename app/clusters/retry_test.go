@@ -23,7 +23,7 @@ func TestRetryOfACreate(t *testing.T) {
 	if msg := b.latest(id).Message; !strings.Contains(msg, "start of db on web-tier1-100") {
 		t.Errorf("the message names no host: %s", msg)
 	}
-	ref, err := b.clusters.Retry(b.ctx, b.ana(), loom.OperationRef{Cluster: id, Number: 1}, clusters.RetryInput{})
+	ref, err := b.retryOf(b.ana(), loom.OperationRef{Cluster: id, Number: 1}, clusters.ChangeInput{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestRetryOfACreate(t *testing.T) {
 }
 
 func (b *bundle) retry(id loom.ClusterID, number int) error {
-	_, err := b.clusters.Retry(b.ctx, b.ana(), loom.OperationRef{Cluster: id, Number: number}, clusters.RetryInput{})
+	_, err := b.retryOf(b.ana(), loom.OperationRef{Cluster: id, Number: number}, clusters.ChangeInput{})
 	return err
 }
 
@@ -112,13 +112,13 @@ func TestRetryLeavesOutTasks(t *testing.T) {
 		t.Fatal(err)
 	}
 	of := loom.OperationRef{Cluster: id, Number: 1}
-	_, err := b.clusters.Retry(b.ctx, b.ana(), of, clusters.RetryInput{Skip: bad, Reason: "by hand"})
+	_, err := b.retryOf(b.ana(), of, clusters.ChangeInput{Skip: bad, Reason: "by hand"})
 	wantKind(t, err, loom.Forbidden)
-	_, err = b.clusters.Retry(b.ctx, b.admin(), of, clusters.RetryInput{Skip: bad})
+	_, err = b.retryOf(b.admin(), of, clusters.ChangeInput{Skip: bad})
 	if e := wantKind(t, err, loom.Invalid); e.Fields[0].Field != "reason" {
 		t.Errorf("%+v", e)
 	}
-	_, err = b.clusters.Retry(b.ctx, b.admin(), of, clusters.RetryInput{Skip: []int{bad[0], 999, 1}, Reason: "x"})
+	_, err = b.retryOf(b.admin(), of, clusters.ChangeInput{Skip: []int{bad[0], 999, 1}, Reason: "x"})
 	if e := wantKind(t, err, loom.Invalid); len(e.Fields) != 2 || e.Fields[0].Field != "skip[1]" || e.Fields[1].Field != "skip[2]" {
 		t.Errorf("%+v", e)
 	}
@@ -175,7 +175,7 @@ func TestRetryOfADelete(t *testing.T) {
 	if _, err := b.clusters.Edit(b.ctx, b.ana(), id, clusters.EditInput{Protected: &yes}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := b.clusters.Rollback(b.ctx, b.ana(), loom.OperationRef{Cluster: id, Number: 2}, nil)
+	_, err := b.rollbackOf(b.ana(), loom.OperationRef{Cluster: id, Number: 2})
 	wantKind(t, err, loom.Conflict)
 	if err := b.retry(id, 2); err != nil {
 		t.Fatal(err)
@@ -203,9 +203,9 @@ func TestRefusedByAHook(t *testing.T) {
 	of := loom.OperationRef{Cluster: id, Number: 2}
 	for name, begin := range map[string]func() (loom.OperationRef, error){
 		"retry": func() (loom.OperationRef, error) {
-			return b.clusters.Retry(b.ctx, b.ana(), b.latest(id).Ref, clusters.RetryInput{})
+			return b.retryOf(b.ana(), b.latest(id).Ref, clusters.ChangeInput{})
 		},
-		"rollback": func() (loom.OperationRef, error) { return b.clusters.Rollback(b.ctx, b.ana(), of, nil) },
+		"rollback": func() (loom.OperationRef, error) { return b.rollbackOf(b.ana(), of) },
 	} {
 		// A retry needs a latest operation that began.
 		b.db.MustExec(`DELETE FROM task_edges WHERE from_task IN (SELECT t.id FROM tasks t JOIN operations o ON o.id = t.operation_id WHERE o.number > 2)`)
@@ -224,5 +224,70 @@ func TestRefusedByAHook(t *testing.T) {
 		if got := b.records(id); got != before || b.count(`SELECT count(*) FROM nodes WHERE leaving`) != leaving || leaving == 0 {
 			t.Errorf("%s: %d nodes leave, %d did; records\n%s\nwere\n%s", name, b.count(`SELECT count(*) FROM nodes WHERE leaving`), leaving, got, before)
 		}
+	}
+}
+
+// A retry that was refused is no dead end: the operation before it can still be retried.
+func TestRetryAfterARefusedRetry(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	m := b.mock()
+	id := b.create(b.ana(), 2).Cluster
+	m.run(fault(loom.ActionStart, "web"))
+	b.ended(id, loom.OperationFailed, loom.ClusterIncomplete)
+	b.db.MustExec(`INSERT INTO hooks (tenant_id, name, url, events, blocking) VALUES ($1, 'freeze', 'https://ci.example/', '{start}', true)`, b.tenant)
+	if err := b.retry(id, 1); err != nil {
+		t.Fatal(err)
+	}
+	m.refuse("not on Fridays")
+	b.ended(id, loom.OperationFailed, loom.ClusterIncomplete)
+	b.db.MustExec(`DELETE FROM hook_deliveries`)
+	b.db.MustExec(`DELETE FROM hooks`)
+	if why := b.cluster(id).Allowed[loom.ChangeRetry]; why != "" {
+		t.Error(why)
+	}
+	if _, err := b.clusters.Resubmit(b.ctx, b.ana(), b.latest(id).Ref, nil); err != nil {
+		t.Fatal(err)
+	}
+	m.run(nil)
+	m.serving(id, nil)
+}
+
+// TestRetryTakesAPolicy: that of the operation retried, unless it names another; what
+// the retry and the operation before it did is then taken back.
+func TestRetryTakesAPolicy(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	m := b.mock()
+	id := m.grown()
+	before := b.records(id)
+	ref, err := b.begin(loom.ChangeExpand, id, clusters.ChangeInput{Machines: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.run(fault(loom.ActionStart, "web"))
+	b.ended(id, loom.OperationFailed, loom.ClusterInconsistent)
+	_, err = b.retryOf(b.ana(), ref, clusters.ChangeInput{OnFailure: "pray"})
+	wantKind(t, err, loom.Invalid)
+	if ref, err = b.retryOf(b.ana(), ref, clusters.ChangeInput{OnFailure: loom.OnFailureUndo}); err != nil {
+		t.Fatal(err)
+	}
+	if op := b.latest(id); op.Ref != ref || op.OnFailure != loom.OnFailureUndo {
+		t.Errorf("%+v", op)
+	}
+	m.run(fault(loom.ActionStart, "web"))
+	b.ended(id, loom.OperationRolledBack, loom.ClusterActive)
+	if after := b.records(id); after != before {
+		t.Errorf("the records are\n%s\nwere\n%s", after, before)
+	}
+	// A delete is not undone, so its retry is not either.
+	if _, err := b.clusters.Delete(b.ctx, b.ana(), id, clusters.DeleteInput{}); err != nil {
+		t.Fatal(err)
+	}
+	m.run(fault(loom.ActionDelete, ""))
+	_, err = b.retryOf(b.ana(), b.latest(id).Ref, clusters.ChangeInput{OnFailure: loom.OnFailureUndo})
+	wantKind(t, err, loom.Invalid)
+	if err := says(err, "onFailure", "What a delete took is gone"); err != nil {
+		t.Error(err)
 	}
 }

@@ -12,36 +12,13 @@ import (
 )
 
 // mend retries the latest operation with a change.
-func (b *bundle) mend(id loom.ClusterID, in clusters.RetryInput) loom.OperationRef {
+func (b *bundle) mend(id loom.ClusterID, in clusters.ChangeInput) loom.OperationRef {
 	b.t.Helper()
-	ref, err := b.clusters.Retry(b.ctx, b.ana(), b.latest(id).Ref, in)
+	ref, err := b.retryOf(b.ana(), b.latest(id).Ref, in)
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	return ref
-}
-
-// serving checks that a cluster is active with all services started on ready nodes, in
-// the versions named.
-func (m *mock) serving(id loom.ClusterID, versions map[string]int) {
-	m.t.Helper()
-	m.ended(id, loom.OperationComplete, loom.ClusterActive)
-	c := m.cluster(id)
-	for name, version := range versions {
-		if have := c.Services[name].Version; have != version {
-			m.t.Errorf("%s has version %d, want %d", name, have, version)
-		}
-	}
-	for _, n := range c.Nodes {
-		if n.State != loom.NodeReady || len(n.ServiceStates) != len(n.Services) {
-			m.t.Errorf("node %d is %s with %v of %v; %s", n.Number, n.State, n.ServiceStates, n.Services, strings.Join(m.ran, ", "))
-		}
-		for _, name := range n.Services {
-			if n.ServiceStates[name] != loom.ServiceStarted {
-				m.t.Errorf("%s on node %d is %s; %s", name, n.Number, n.ServiceStates[name], strings.Join(m.ran, ", "))
-			}
-		}
-	}
 }
 
 // A script with a typo: the newer version comes with the retry, and what is complete
@@ -94,10 +71,10 @@ func TestMendTheConfig(t *testing.T) {
 	patch := map[string]any{"web": map[string]any{"port": 81}}
 	for name, begin := range map[string]func(b *bundle, id loom.ClusterID) (loom.OperationRef, error){
 		"retry": func(b *bundle, id loom.ClusterID) (loom.OperationRef, error) {
-			return b.clusters.Retry(b.ctx, b.ana(), b.latest(id).Ref, clusters.RetryInput{ConfigPatch: patch})
+			return b.retryOf(b.ana(), b.latest(id).Ref, clusters.ChangeInput{ConfigPatch: patch})
 		},
 		"configure": func(b *bundle, id loom.ClusterID) (loom.OperationRef, error) {
-			return b.clusters.Configure(b.ctx, b.ana(), id, clusters.ConfigureInput{ConfigPatch: patch}, nil)
+			return b.configure(b.ana(), id, clusters.ConfigureInput{ConfigPatch: patch}, nil)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -141,7 +118,7 @@ func TestMendByRemoving(t *testing.T) {
 	t.Parallel()
 	for name, begin := range map[string]func(b *bundle, id loom.ClusterID) (loom.OperationRef, error){
 		"retry": func(b *bundle, id loom.ClusterID) (loom.OperationRef, error) {
-			return b.clusters.Retry(b.ctx, b.ana(), b.latest(id).Ref, clusters.RetryInput{RemoveServices: []string{"cache"}})
+			return b.retryOf(b.ana(), b.latest(id).Ref, clusters.ChangeInput{RemoveServices: []string{"cache"}})
 		},
 		"remove services": func(b *bundle, id loom.ClusterID) (loom.OperationRef, error) {
 			return b.clusters.Begin(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeRemoveServices, Cluster: id, Change: clusters.ChangeInput{Services: []string{"cache"}}})
@@ -190,19 +167,19 @@ func TestMendRefuses(t *testing.T) {
 	m.run(fault(loom.ActionStart, "web"))
 	of := b.latest(id).Ref
 	for name, test := range map[string]struct {
-		in   clusters.RetryInput
+		in   clusters.ChangeInput
 		kind loom.Kind
 		says string
 	}{
-		"skip as well":     {clusters.RetryInput{Skip: []int{3}, Reason: "x", Services: []string{"web"}}, loom.Invalid, "not both"},
-		"unknown service":  {clusters.RetryInput{Services: []string{"nix"}}, loom.NotFound, "has no service “nix”"},
-		"unknown removed":  {clusters.RetryInput{RemoveServices: []string{"nix"}}, loom.NotFound, "has no service “nix”"},
-		"both":             {clusters.RetryInput{Services: []string{"web"}, RemoveServices: []string{"web"}}, loom.Invalid, "is to be removed"},
-		"needed":           {clusters.RetryInput{RemoveServices: []string{"db"}}, loom.Unsolvable, ""},
-		"unexpandable":     {clusters.RetryInput{ConfigPatch: map[string]any{"a": "%host.service.%"}}, loom.Invalid, ""},
-		"cannot be stored": {clusters.RetryInput{ConfigPatch: map[string]any{"a": "\x00"}}, loom.Invalid, ""},
+		"skip as well":     {clusters.ChangeInput{Skip: []int{3}, Reason: "x", Services: []string{"web"}}, loom.Invalid, "not both"},
+		"unknown service":  {clusters.ChangeInput{Services: []string{"nix"}}, loom.NotFound, "has no service “nix”"},
+		"unknown removed":  {clusters.ChangeInput{RemoveServices: []string{"nix"}}, loom.NotFound, "has no service “nix”"},
+		"both":             {clusters.ChangeInput{Services: []string{"web"}, RemoveServices: []string{"web"}}, loom.Invalid, "is to be removed"},
+		"needed":           {clusters.ChangeInput{RemoveServices: []string{"db"}}, loom.Unsolvable, ""},
+		"unexpandable":     {clusters.ChangeInput{ConfigPatch: map[string]any{"a": "%host.service.%"}}, loom.Invalid, ""},
+		"cannot be stored": {clusters.ChangeInput{ConfigPatch: map[string]any{"a": "\x00"}}, loom.Invalid, ""},
 	} {
-		_, err := b.clusters.Retry(b.ctx, b.admin(), of, test.in)
+		_, err := b.retryOf(b.admin(), of, test.in)
 		if e := loom.AsError(err); err == nil || e.Kind != test.kind || !strings.Contains(e.Message, test.says) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -211,11 +188,11 @@ func TestMendRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.run(fault(loom.ActionDelete, ""))
-	_, err := b.clusters.Retry(b.ctx, b.ana(), b.latest(id).Ref, clusters.RetryInput{Services: []string{"web"}})
+	_, err := b.retryOf(b.ana(), b.latest(id).Ref, clusters.ChangeInput{Services: []string{"web"}})
 	if e := wantKind(t, err, loom.Conflict); !strings.Contains(e.Message, "is a delete") {
 		t.Error(e.Message)
 	}
-	_, err = b.clusters.Configure(b.ctx, b.ana(), id, clusters.ConfigureInput{Config: map[string]any{}}, nil)
+	_, err = b.configure(b.ana(), id, clusters.ConfigureInput{Config: map[string]any{}}, nil)
 	if e := wantKind(t, err, loom.Conflict); !strings.Contains(e.Message, "go on with the delete") {
 		t.Error(e.Message)
 	}
@@ -252,9 +229,9 @@ func TestMendThatFails(t *testing.T) {
 				mends := 0
 				undo := seed%3 == 0
 				for b.latest(id).Status == loom.OperationFailed && mends < 3 {
-					retry := clusters.RetryInput{Services: []string{"web"}, ConfigPatch: map[string]any{"n": mends}}
+					retry := clusters.ChangeInput{Services: []string{"web"}, ConfigPatch: map[string]any{"n": mends}}
 					if mends == 1 {
-						retry = clusters.RetryInput{} // as it is
+						retry = clusters.ChangeInput{} // as it is
 					}
 					if undo && mends == 2 {
 						retry.OnFailure = loom.OnFailureUndo
@@ -272,7 +249,7 @@ func TestMendThatFails(t *testing.T) {
 					m.serving(id, nil)
 					fallthrough
 				default:
-					if _, err := b.clusters.Rollback(b.ctx, b.ana(), b.latest(id).Ref, nil); err != nil {
+					if _, err := b.rollbackOf(b.ana(), b.latest(id).Ref); err != nil {
 						t.Fatalf("seed %d: %v", seed, err)
 					}
 					m.run(nil)
@@ -309,7 +286,7 @@ func TestMendRefusedByAHook(t *testing.T) {
 	before := b.records(id)
 	b.save(b.tenant, loom.KindService, role("web"))
 	b.db.MustExec(`INSERT INTO hooks (tenant_id, name, url, events, blocking) VALUES ($1, 'freeze', 'https://ci.example/', '{start}', true)`, b.tenant)
-	b.mend(id, clusters.RetryInput{Services: []string{"web"}, ConfigPatch: map[string]any{"n": 1}})
+	b.mend(id, clusters.ChangeInput{Services: []string{"web"}, ConfigPatch: map[string]any{"n": 1}})
 	if b.records(id) == before {
 		t.Fatal("nothing changed")
 	}
@@ -318,17 +295,4 @@ func TestMendRefusedByAHook(t *testing.T) {
 	if after := b.records(id); after != before {
 		t.Errorf("the records are\n%s\nwere\n%s", after, before)
 	}
-}
-
-// refuse lets the hook that is asked say no.
-func (m *mock) refuse(why string) {
-	m.t.Helper()
-	var delivery int64
-	if err := m.db.Get(&delivery, `SELECT max(id) FROM hook_deliveries WHERE blocking AND status = 'waiting'`); err != nil {
-		m.t.Fatal(err)
-	}
-	if err := m.ops.RecordDelivery(m.ctx, loom.DeliveryID(delivery), loom.DeliveryOutcome{Status: loom.DeliveryRefused, Refusal: why}); err != nil {
-		m.t.Fatal(err)
-	}
-	m.endAll()
 }
