@@ -26,7 +26,7 @@ type Revealed struct {
 	PrivateKey loom.Secret
 }
 
-// Reveal gives the sign-in of a node: a password that the provider made up, the
+// Reveal returns the sign-in of a node: a password that the provider made up, the
 // key pair of the cluster. A key that is a resource of the tenant is never
 // revealed. Every reveal is in the audit. NotFound when there is nothing, and
 // for nodes the actor may not see.
@@ -83,7 +83,7 @@ func (u *Clusters) reveal(ctx context.Context, actor loom.Actor, id loom.Cluster
 	})
 }
 
-// Key gives the private key that Loom made for a cluster, for a download. Every one is in
+// Key returns the private key that Loom made for a cluster, for a download. Every one is in
 // the audit. NotFound where there is none, as where the provider brings the sign-in, and
 // for clusters that the actor may not see.
 func (u *Clusters) Key(ctx context.Context, actor loom.Actor, id loom.ClusterID) (loom.Secret, error) {
@@ -98,7 +98,7 @@ func (u *Clusters) Key(ctx context.Context, actor loom.Actor, id loom.ClusterID)
 	if err != nil {
 		return loom.Secret{}, err
 	}
-	signIns, err := u.SignIns(ctx, actor, c)
+	signIns, err := u.SSHAccess(ctx, actor, c)
 	if err != nil {
 		return loom.Secret{}, err
 	}
@@ -117,7 +117,7 @@ func (u *Clusters) Key(ctx context.Context, actor loom.Actor, id loom.ClusterID)
 // KeyFile is what the key of a cluster is stored as.
 func KeyFile(id loom.ClusterID) string { return "loom-" + id.String() + ".pem" }
 
-// clusterKey gives the private key that Loom made for a cluster, zero where it made none.
+// clusterKey returns the private key that Loom made for a cluster, zero where it made none.
 func (u *Clusters) clusterKey(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id loom.ClusterID) (loom.Secret, error) {
 	sealed, err := store.Secrets(ctx, tx, tenant, store.ClusterSecrets(id))
 	if err != nil {
@@ -135,7 +135,7 @@ func (u *Clusters) clusterKey(ctx context.Context, tx *sqlx.Tx, tenant loom.Tena
 	return key, nil
 }
 
-// machinePassword gives the password that the provider made up for a machine, zero where
+// machinePassword returns the password that the provider made up for a machine, zero where
 // there is none. A credential of the provider itself, which older releases and plugins
 // stored as the machine's, is none.
 func (u *Clusters) machinePassword(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, n loom.Node) (loom.Secret, error) {
@@ -190,7 +190,7 @@ func (u *Clusters) sealCluster(tenant loom.TenantID, id loom.ClusterID, p loom.P
 	if values == nil {
 		values = map[string]loom.Secret{}
 	}
-	if _, own := values[loom.FieldPrivateKey]; !own && !bringsSignIn(p) {
+	if _, own := values[loom.FieldPrivateKey]; !own && !hasOwnSignIn(p) {
 		private, public, err := newKeyPair(id)
 		if err != nil {
 			return nil, err
@@ -200,9 +200,9 @@ func (u *Clusters) sealCluster(tenant loom.TenantID, id loom.ClusterID, p loom.P
 	return u.seal(tenant, id, values)
 }
 
-// bringsSignIn reports whether a provider says itself how its machines are signed in to,
+// hasOwnSignIn reports whether a provider says itself how its machines are signed in to,
 // with a key of the tenant or a password of theirs: a key of the cluster is on none then.
-func bringsSignIn(p loom.Provider) bool {
+func hasOwnSignIn(p loom.Provider) bool {
 	name, _ := p.Fields[fieldKeyResource].(string)
 	password, _ := p.Fields[loom.FieldSSHPassword].(string)
 	return name != "" || password != "" || slices.Contains(p.Sealed, loom.FieldSSHPassword)
@@ -242,7 +242,7 @@ func newKeyPair(id loom.ClusterID) (private loom.Secret, public string, err erro
 	return loom.NewSecret(string(pem.EncodeToMemory(block))), line, nil
 }
 
-// fingerprint gives that of a public key in authorized_keys form, "" for what is none.
+// fingerprint returns that of a public key in authorized_keys form, "" for what is none.
 func fingerprint(line string) string {
 	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
 	if err != nil {
@@ -251,7 +251,7 @@ func fingerprint(line string) string {
 	return ssh.FingerprintSHA256(key)
 }
 
-// accountKeys gives the fingerprints of the keys that the actor's account has now; none
+// accountKeys returns the fingerprints of the keys that the actor's account has now; none
 // for an actor without an account in the tenant.
 func accountKeys(ctx context.Context, q sqlx.ExtContext, actor loom.Actor) ([]string, error) {
 	user, err := store.User(ctx, q, actor.Tenant, actor.User)
@@ -268,22 +268,22 @@ func accountKeys(ctx context.Context, q sqlx.ExtContext, actor loom.Actor) ([]st
 }
 
 // Way is how somebody gets into a machine.
-type Way string
+type Access string
 
 // The ways, from best to worst.
 const (
-	// WayOwn: a key of the viewer's account is on the machine.
-	WayOwn Way = "own"
-	// WayCluster: the key of the cluster is, which can be downloaded.
-	WayCluster Way = "cluster"
-	// WayPassword: the machine has a password of its own, which can be revealed.
-	WayPassword Way = "password"
-	// WayNone: nothing that the viewer has, or that Loom may show, opens the machine.
-	WayNone Way = ""
+	// AccessOwnKey: a key of the viewer's account is on the machine.
+	AccessOwnKey Access = "own"
+	// AccessClusterKey: the key of the cluster is, which can be downloaded.
+	AccessClusterKey Access = "cluster"
+	// AccessPassword: the machine has a password of its own, which can be revealed.
+	AccessPassword Access = "password"
+	// AccessNone: nothing that the viewer has, or that Loom may show, opens the machine.
+	AccessNone Access = ""
 )
 
-// SignIns says how a viewer gets into the machines of a cluster.
-type SignIns struct {
+// SSHAccess is how a viewer gets into the machines of a cluster.
+type SSHAccess struct {
 	// Keys are the fingerprints of the keys that the viewer's account has now.
 	Keys []string
 	// Jump are the jump hosts on the way to the machines, as ssh takes them; "" for none.
@@ -291,16 +291,16 @@ type SignIns struct {
 	// cluster is the fingerprint of the cluster's own key, "" where it has none.
 	cluster string
 	// brings says that the provider has a sign-in of its own.
-	brings    bool
+	ownSignIn bool
 	passwords map[loom.NodeID]bool
 }
 
 // jumpHosts are words that ssh takes behind -J, and nothing else.
 var jumpHosts = regexp.MustCompile(`^[A-Za-z0-9_.@:, \[\]-]+$`)
 
-// SignIns tells how the actor gets into the machines of a cluster that it may see.
-func (u *Clusters) SignIns(ctx context.Context, actor loom.Actor, c loom.Cluster) (SignIns, error) {
-	s := SignIns{brings: bringsSignIn(c.Provider)}
+// SSHAccess returns how the actor gets into the machines of a cluster that it may see.
+func (u *Clusters) SSHAccess(ctx context.Context, actor loom.Actor, c loom.Cluster) (SSHAccess, error) {
+	s := SSHAccess{ownSignIn: hasOwnSignIn(c.Provider)}
 	if jump, _ := c.Provider.Fields["ssh_jump"].(string); jumpHosts.MatchString(jump) {
 		s.Jump = strings.ReplaceAll(jump, " ", "")
 	}
@@ -325,37 +325,37 @@ func (u *Clusters) SignIns(ctx context.Context, actor loom.Actor, c loom.Cluster
 	return s, nil
 }
 
-// Way gives the best way into the machine of a node.
-func (s *SignIns) Way(n *loom.Node) Way {
+// Best returns the best way into the machine of a node.
+func (s *SSHAccess) Best(n *loom.Node) Access {
 	_, known := n.Keys()
 	switch {
 	case n.HasKey(s.Keys...):
-		return WayOwn
-	case s.cluster != "" && (n.HasKey(s.cluster) || !known && !s.brings):
-		return WayCluster
+		return AccessOwnKey
+	case s.cluster != "" && (n.HasKey(s.cluster) || !known && !s.ownSignIn):
+		return AccessClusterKey
 	case s.passwords[n.ID]:
-		return WayPassword
+		return AccessPassword
 	}
-	return WayNone
+	return AccessNone
 }
 
 // HasPassword reports whether the machine of a node has a password of its own.
-func (s *SignIns) HasPassword(n loom.NodeID) bool { return s.passwords[n] }
+func (s *SSHAccess) HasPassword(n loom.NodeID) bool { return s.passwords[n] }
 
 // Downloads reports whether the key of the cluster opens any of the machines.
-func (s *SignIns) Downloads(nodes []loom.Node) bool {
+func (s *SSHAccess) Downloads(nodes []loom.Node) bool {
 	return slices.ContainsFunc(nodes, func(n loom.Node) bool {
 		if n.State == loom.NodeDeleted || n.State == loom.NodePlanned || s.cluster == "" {
 			return false
 		}
 		_, known := n.Keys()
-		return n.HasKey(s.cluster) || !known && !s.brings
+		return n.HasKey(s.cluster) || !known && !s.ownSignIn
 	})
 }
 
 // MayAdd reports whether adding the viewer's keys would let him into a machine that has
 // none of them.
-func (s *SignIns) MayAdd(nodes []loom.Node) bool {
+func (s *SSHAccess) MayAdd(nodes []loom.Node) bool {
 	return len(s.Keys) > 0 && slices.ContainsFunc(nodes, func(n loom.Node) bool {
 		return n.State == loom.NodeReady && !n.Leaving && !n.HasKey(s.Keys...)
 	})

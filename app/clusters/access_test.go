@@ -13,19 +13,19 @@ import (
 	"loom/app/store"
 )
 
-func (b *bundle) ways(actor loom.Actor, id loom.ClusterID) []clusters.Way {
+func (b *bundle) ways(actor loom.Actor, id loom.ClusterID) []clusters.Access {
 	b.t.Helper()
 	v, err := b.clusters.Overview(b.ctx, actor, id)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	s, err := b.clusters.SignIns(b.ctx, actor, v.Cluster)
+	s, err := b.clusters.SSHAccess(b.ctx, actor, v.Cluster)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	var ways []clusters.Way
+	var ways []clusters.Access
 	for i := range v.Nodes {
-		ways = append(ways, s.Way(&v.Nodes[i]))
+		ways = append(ways, s.Best(&v.Nodes[i]))
 	}
 	return ways
 }
@@ -59,7 +59,7 @@ func TestWaysIn(t *testing.T) {
 	b := setup(t)
 	id := b.create(b.ana(), 2).Cluster
 	b.runTasks("")
-	is := func(when string, actor loom.Actor, want clusters.Way) {
+	is := func(when string, actor loom.Actor, want clusters.Access) {
 		t.Helper()
 		for _, way := range b.ways(actor, id) {
 			if way != want {
@@ -76,23 +76,23 @@ func TestWaysIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	cluster := ssh.FingerprintSHA256(signer.PublicKey())
-	is("a node without the fact counts as having no own key", b.ana(), clusters.WayCluster)
+	is("a node without the fact counts as having no own key", b.ana(), clusters.AccessClusterKey)
 	_, mine := b.keys("ana", 2)
-	is("a key in the account is on no machine yet", b.ana(), clusters.WayCluster)
+	is("a key in the account is on no machine yet", b.ana(), clusters.AccessClusterKey)
 	b.recorded(id, cluster, mine[1])
-	is("one of two keys is on it", b.ana(), clusters.WayOwn)
-	is("which is not another's", b.admin(), clusters.WayCluster)
+	is("one of two keys is on it", b.ana(), clusters.AccessOwnKey)
+	is("which is not another's", b.admin(), clusters.AccessClusterKey)
 	b.keys("ana", 1)
-	is("the account has another key now", b.ana(), clusters.WayCluster)
+	is("the account has another key now", b.ana(), clusters.AccessClusterKey)
 	b.recorded(id, mine...)
-	is("the key of the cluster is not on it", b.ana(), clusters.WayNone)
+	is("the key of the cluster is not on it", b.ana(), clusters.AccessNone)
 	_, err = b.clusters.Key(b.ctx, b.ana(), id)
 	wantKind(t, err, loom.NotFound)
 	v := b.cluster(id)
 	for _, n := range v.Nodes {
 		b.db.MustExec(`INSERT INTO secrets (tenant_id, entity, field, sealed, updated_by) VALUES ($1, $2, 'ssh-auth', 'x', 'system')`, b.tenant, store.NodeSecrets(n.ID))
 	}
-	is("the machine has a password", b.ana(), clusters.WayPassword)
+	is("the machine has a password", b.ana(), clusters.AccessPassword)
 	if n := b.count(`SELECT count(*) FROM audit WHERE verb = 'reveal' AND kind = 'cluster' AND result = 'ok'`); n != 1 {
 		t.Errorf("%d downloads in the audit, want 1", n)
 	}
@@ -116,14 +116,14 @@ func TestProviderBringsTheSignIn(t *testing.T) {
 			if n := b.count(`SELECT count(*) FROM secrets WHERE entity LIKE 'cluster:%'`); n != 0 {
 				t.Errorf("%d values are sealed for the cluster", n)
 			}
-			if ways := b.ways(b.ana(), id); !slices.Equal(ways, []clusters.Way{clusters.WayNone, clusters.WayNone}) {
+			if ways := b.ways(b.ana(), id); !slices.Equal(ways, []clusters.Access{clusters.AccessNone, clusters.AccessNone}) {
 				t.Errorf("ways %q", ways)
 			}
 			_, err := b.clusters.Key(b.ctx, b.ana(), id)
 			wantKind(t, err, loom.NotFound)
 			_, mine := b.keys("ana", 1)
 			b.recorded(id, mine...)
-			if ways := b.ways(b.ana(), id); !slices.Equal(ways, []clusters.Way{clusters.WayOwn, clusters.WayOwn}) {
+			if ways := b.ways(b.ana(), id); !slices.Equal(ways, []clusters.Access{clusters.AccessOwnKey, clusters.AccessOwnKey}) {
 				t.Errorf("with own keys: ways %q", ways)
 			}
 		})

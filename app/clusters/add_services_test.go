@@ -376,7 +376,7 @@ func TestStalePreviewOfAdding(t *testing.T) {
 	if now := b.shape(id); !slices.Contains(now.Services, "cache 2") || !slices.Contains(now.Services, "lone 1") {
 		t.Errorf("cluster %+v", now)
 	}
-	// One whose service is gone cannot be made anew.
+	// One whose service is gone cannot be replaced.
 	b.runTasks("")
 	gone := b.previewAdd(id, "bare")
 	b.db.MustExec(`DELETE FROM catalog_versions WHERE kind = 'services' AND name = 'bare'`)

@@ -41,7 +41,7 @@ func TestMendAService(t *testing.T) {
 	if s := v.Summary(); !strings.Contains(s, "Goes on with operation 1, takes the newest version of web, runs") {
 		t.Error(s)
 	}
-	if !slices.ContainsFunc(v.Changes, func(c clusters.Change) bool {
+	if !slices.ContainsFunc(v.Changes, func(c clusters.ChangeLine) bool {
 		return c.Object == "service" && c.Name == "web" && fmt.Sprint(c.Old, c.New) == "2 3"
 	}) {
 		t.Errorf("the difference is not shown: %+v", v.Changes)
@@ -85,7 +85,7 @@ func TestMendTheConfig(t *testing.T) {
 			id := b.create(b.ana(), 2).Cluster
 			m.run(fault(loom.ActionStart, "web"))
 			b.ended(id, loom.OperationFailed, loom.ClusterIncomplete)
-			v, err := b.clusters.Try(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeConfigure, Cluster: id, Configure: &clusters.ConfigureInput{ConfigPatch: patch}})
+			v, err := b.clusters.PreviewUnsaved(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeConfigure, Cluster: id, Configure: &clusters.ConfigureInput{ConfigPatch: patch}})
 			if err != nil || !strings.HasPrefix(v.Summary(), "Goes on with operation 1, changes the config, runs") {
 				t.Errorf("%q, %v", v.Summary(), err)
 			}

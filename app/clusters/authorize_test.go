@@ -17,7 +17,7 @@ import (
 	"loom/app/store"
 )
 
-// keys gives a user of the tenant public keys and their fingerprints.
+// keys adds public keys to a user of the tenant and returns them with their fingerprints.
 func (b *bundle) keys(user loom.UserID, n int) (lines, fingerprints []string) {
 	b.t.Helper()
 	for range n {

@@ -10,9 +10,9 @@ import (
 	"loom/app/store"
 )
 
-// world is the part of the catalog that a create is computed from, as it was at
-// one moment.
-type world struct {
+// catalogView is the part of the catalog that a create is computed from, as it was at one
+// moment.
+type catalogView struct {
 	// template is resolved.
 	template     loom.Template
 	provider     loom.Provider
@@ -26,25 +26,25 @@ type world struct {
 	used []store.EntryVersion
 }
 
-func (w *world) use(kind loom.EntityKind, e *loom.Base) {
-	w.used = append(w.used, store.EntryVersion{Kind: kind, Name: e.Name, Version: e.Version})
+func (cv *catalogView) use(kind loom.EntityKind, e *loom.Base) {
+	cv.used = append(cv.used, store.EntryVersion{Kind: kind, Name: e.Name, Version: e.Version})
 }
 
-// readWorld reads the catalog for a template and a provider; provider "" means
+// readCatalog reads the catalog for a template and a provider; provider "" means
 // the template's. NotFound, with the field of a create request, for a template,
 // provider or provider type that does not exist.
-func (u *Clusters) readWorld(ctx context.Context, tenant loom.TenantID, template, provider string) (*world, error) {
-	return u.readWorldWith(ctx, tenant, template, nil, provider)
+func (u *Clusters) readCatalog(ctx context.Context, tenant loom.TenantID, template, provider string) (*catalogView, error) {
+	return u.readCatalogWith(ctx, tenant, template, nil, provider)
 }
 
-// readWorldWith is readWorld with a template, unless nil, that stands in for the
+// readCatalogWith is readCatalog with a template, unless nil, that stands in for the
 // stored one of the name.
-func (u *Clusters) readWorldWith(ctx context.Context, tenant loom.TenantID, template string, draft *loom.Template, provider string) (*world, error) {
+func (u *Clusters) readCatalogWith(ctx context.Context, tenant loom.TenantID, template string, draft *loom.Template, provider string) (*catalogView, error) {
 	entries, err := store.NewestCatalogEntries(ctx, u.db, tenant, loom.TenantKinds...)
 	if err != nil {
 		return nil, err
 	}
-	w := &world{services: map[string]loom.Service{}}
+	cv := &catalogView{services: map[string]loom.Service{}}
 	templates := map[string]*loom.Template{}
 	partials := map[string]*loom.PartialTemplate{}
 	providers := map[string]*loom.Provider{}
@@ -57,14 +57,14 @@ func (u *Clusters) readWorldWith(ctx context.Context, tenant loom.TenantID, temp
 		case *loom.Provider:
 			providers[e.Name] = e
 			if !e.Deprecated {
-				w.providers = append(w.providers, e.Name)
+				cv.providers = append(cv.providers, e.Name)
 			}
 		case *loom.Service:
-			w.services[e.Name] = *e
+			cv.services[e.Name] = *e
 		case *loom.HardwareType:
-			w.hardware = append(w.hardware, *e)
+			cv.hardware = append(cv.hardware, *e)
 		case *loom.ImageType:
-			w.images = append(w.images, *e)
+			cv.images = append(cv.images, *e)
 		}
 	}
 	if draft != nil {
@@ -79,14 +79,14 @@ func (u *Clusters) readWorldWith(ctx context.Context, tenant loom.TenantID, temp
 		}
 		return nil, err
 	}
-	w.use(loom.KindTemplate, &t.Base)
-	w.template, err = loom.MergeTemplate(*t, loom.TemplateLookup{
+	cv.use(loom.KindTemplate, &t.Base)
+	cv.template, err = loom.MergeTemplate(*t, loom.TemplateLookup{
 		Template: func(name string) (loom.Template, error) {
 			parent, ok := templates[name]
 			if !ok {
 				return loom.Template{}, loom.NewError(loom.NotFound, "There is no template “%s”.", name)
 			}
-			w.use(loom.KindTemplate, &parent.Base)
+			cv.use(loom.KindTemplate, &parent.Base)
 			return *parent, nil
 		},
 		Partial: func(name string) (loom.PartialTemplate, error) {
@@ -94,7 +94,7 @@ func (u *Clusters) readWorldWith(ctx context.Context, tenant loom.TenantID, temp
 			if !ok {
 				return loom.PartialTemplate{}, loom.NewError(loom.NotFound, "There is no partial template “%s”.", name)
 			}
-			w.use(loom.KindPartialTemplate, &partial.Base)
+			cv.use(loom.KindPartialTemplate, &partial.Base)
 			return *partial, nil
 		},
 	})
@@ -102,34 +102,34 @@ func (u *Clusters) readWorldWith(ctx context.Context, tenant loom.TenantID, temp
 		return nil, templateError(template, err)
 	}
 	if provider == "" {
-		provider = w.template.Defaults.Provider
+		provider = cv.template.Defaults.Provider
 	}
 	if provider == "" {
-		return w, missing("provider", "Choose a provider; the template names none.")
+		return cv, missing("provider", "Choose a provider; the template names none.")
 	}
 	p, ok := providers[provider]
 	if !ok {
 		f := unknownProvider(provider)
-		return w, missing(f.Field, "%s", f.Message)
+		return cv, missing(f.Field, "%s", f.Message)
 	}
-	w.provider = *p
-	return w, u.readProviderType(ctx, w)
+	cv.provider = *p
+	return cv, u.readProviderType(ctx, cv)
 }
 
-func (u *Clusters) readProviderType(ctx context.Context, w *world) error {
-	stored, err := store.CatalogEntry(ctx, u.db, loom.SuperTenant, loom.KindProviderType, w.provider.Type, 0)
+func (u *Clusters) readProviderType(ctx context.Context, cv *catalogView) error {
+	stored, err := store.CatalogEntry(ctx, u.db, loom.SuperTenant, loom.KindProviderType, cv.provider.Type, 0)
 	if err != nil {
 		if isNotFound(err) {
-			return missing("provider", "The provider “%s” is of the type “%s”, which no plugin offers.", w.provider.Name, w.provider.Type)
+			return missing("provider", "The provider “%s” is of the type “%s”, which no plugin offers.", cv.provider.Name, cv.provider.Type)
 		}
 		return err
 	}
 	t, ok := stored.Entry.(*loom.PluginType)
 	if !ok {
-		return fmt.Errorf("provider type %s is stored as %T", w.provider.Type, stored.Entry)
+		return fmt.Errorf("provider type %s is stored as %T", cv.provider.Type, stored.Entry)
 	}
-	w.providerType = *t
-	w.use(loom.KindProviderType, &t.Base)
+	cv.providerType = *t
+	cv.use(loom.KindProviderType, &t.Base)
 	return nil
 }
 
@@ -149,10 +149,10 @@ func templateError(template string, err error) error {
 		Fields: []loom.FieldError{{Field: "clusterTemplate", Message: message}}}
 }
 
-// serviceNames gives the services of a request, or the template's.
-func (w *world) serviceNames(wanted []string) []string {
+// serviceNames returns the services of a request, or the template's.
+func (cv *catalogView) serviceNames(wanted []string) []string {
 	if len(wanted) == 0 {
-		wanted = w.template.Defaults.Services
+		wanted = cv.template.Defaults.Services
 	}
 	names := slices.Clone(wanted)
 	slices.Sort(names)
@@ -160,27 +160,27 @@ func (w *world) serviceNames(wanted []string) []string {
 }
 
 // hardwareType and imageType find what a layout names.
-func (w *world) hardwareType(name string) *loom.HardwareType {
-	for i := range w.hardware {
-		if w.hardware[i].Name == name {
-			return &w.hardware[i]
+func (cv *catalogView) hardwareType(name string) *loom.HardwareType {
+	for i := range cv.hardware {
+		if cv.hardware[i].Name == name {
+			return &cv.hardware[i]
 		}
 	}
 	return &loom.HardwareType{}
 }
 
-func (w *world) imageType(name string) *loom.ImageType {
-	for i := range w.images {
-		if w.images[i].Name == name {
-			return &w.images[i]
+func (cv *catalogView) imageType(name string) *loom.ImageType {
+	for i := range cv.images {
+		if cv.images[i].Name == name {
+			return &cv.images[i]
 		}
 	}
 	return &loom.ImageType{}
 }
 
-// LostService is a service that is needed and that the catalog does not hold (any
+// MissingService is a service that is needed and that the catalog does not hold (any
 // more).
-type LostService struct {
+type MissingService struct {
 	// Name is that of the service, or a name that no service is or provides.
 	Name string
 	// By is the service that requires it; "" where the template Template names it.
@@ -188,7 +188,7 @@ type LostService struct {
 }
 
 // String says what is missing and what an administrator can do about it.
-func (l LostService) String() string {
+func (l MissingService) String() string {
 	if l.By == "" {
 		return fmt.Sprintf("The template %s names the service %s, which does not exist (any more). An administrator can make it again, or take it out of the template.", l.Template, l.Name)
 	}
@@ -197,74 +197,74 @@ func (l LostService) String() string {
 
 // lost is lostServices as errors of a request; the field is the one that brings the
 // services.
-func (w *world) lost(wanted []string) []loom.FieldError {
+func (cv *catalogView) missing(wanted []string) []loom.FieldError {
 	field := "services"
 	if len(wanted) == 0 {
 		field = "clusterTemplate"
 	}
 	var errs []loom.FieldError
-	for _, l := range w.lostServices(wanted) {
+	for _, l := range cv.missingServices(wanted) {
 		errs = append(errs, loom.FieldError{Field: field, Message: l.String()})
 	}
 	return errs
 }
 
-// lostServices finds what the services of a request need and no catalog holds (any
+// missingServices finds what the services of a request need and no catalog holds (any
 // more): services that the template names, and names that a service requires and
 // nothing offers. No layout and no change of the request mends that, so it is said in
 // place of all that a search would find. A service that only the request names is left
 // to the search.
-func (w *world) lostServices(wanted []string) []LostService {
-	names := w.serviceNames(wanted)
-	var lost []LostService
+func (cv *catalogView) missingServices(wanted []string) []MissingService {
+	names := cv.serviceNames(wanted)
+	var lost []MissingService
 	for _, name := range names {
-		if _, exists := w.services[name]; !exists && w.names(name) {
-			lost = append(lost, LostService{Name: name, Template: w.template.Name})
+		if _, exists := cv.services[name]; !exists && cv.allows(name) {
+			lost = append(lost, MissingService{Name: name, Template: cv.template.Name})
 		}
 	}
-	return append(lost, w.lostRequirements(names)...)
+	return append(lost, cv.missingRequirements(names)...)
 }
 
-// names says whether the template names a service: by default, or as one that it allows.
-func (w *world) names(service string) bool {
-	return slices.Contains(w.template.Defaults.Services, service) || slices.Contains(w.template.Compatibility.Services, service)
+// allows reports whether the template names a service: by default, or as one that it allows.
+func (cv *catalogView) allows(service string) bool {
+	return slices.Contains(cv.template.Defaults.Services, service) || slices.Contains(cv.template.Compatibility.Services, service)
 }
 
-// lostRequirements finds what services require though nothing in the catalog is or
+// missingRequirements finds what services require though nothing in the catalog is or
 // provides it. A service of the request that is not there itself has been told of.
-func (w *world) lostRequirements(names []string) []LostService {
-	var lost []LostService
-	offered, wanted := w.offered(), map[string]bool{}
+func (cv *catalogView) missingRequirements(names []string) []MissingService {
+	var lost []MissingService
+	offered, wanted := cv.serviceFor(), map[string]bool{}
 	for _, name := range names {
 		wanted[name] = true
 	}
 	for _, name := range names {
-		d := w.services[name].Dependencies
+		d := cv.services[name].Dependencies
 		required := slices.Concat(d.Install.Requires, d.Runtime.Requires)
 		slices.Sort(required)
 		for _, missing := range slices.Compact(required) {
 			if offered[missing] == "" && !wanted[missing] {
-				lost = append(lost, LostService{Name: missing, By: name})
+				lost = append(lost, MissingService{Name: missing, By: name})
 			}
 		}
 	}
 	return lost
 }
 
-// config gives the config of a request: its own, whole; else
+// config returns the config of a request: its own, whole; else
 // the defaults of the services, below those of the template, with the request's
 // patch on top.
-func (w *world) config(in loom.CreateInput) map[string]any {
+func (cv *catalogView) config(in loom.CreateInput) map[string]any {
 	if in.Config != nil {
 		return in.Config
 	}
 	config := map[string]any{}
-	for _, name := range w.serviceNames(in.Services) {
-		if d := w.services[name].DefaultConfig; d != nil {
+	for _, name := range cv.serviceNames(in.Services) {
+		if d := cv.services[name].DefaultConfig; d != nil {
 			config = loom.MergePatch(config, d)
 		}
 	}
-	if d := w.template.Defaults.Config; d != nil {
+	if d := cv.template.Defaults.Config; d != nil {
 		config = loom.MergePatch(config, d)
 	}
 	if in.ConfigPatch != nil {
@@ -273,14 +273,14 @@ func (w *world) config(in loom.CreateInput) map[string]any {
 	return config
 }
 
-// withRequired gives the template's services and one more, with all that these
+// withRequired returns the template's services and one more, with all that these
 // require: of several that provide a name, the first by name. Sorted. What nobody
 // provides stays out; the search says so.
-func (w *world) withRequired(service string) []string {
-	here, provided, offered := map[string]bool{}, map[string]bool{}, w.offered()
+func (cv *catalogView) withRequired(service string) []string {
+	here, provided, offered := map[string]bool{}, map[string]bool{}, cv.serviceFor()
 	var added []string
 	add := func(name string) {
-		s, known := w.services[name]
+		s, known := cv.services[name]
 		if here[name] || !known {
 			return
 		}
@@ -290,7 +290,7 @@ func (w *world) withRequired(service string) []string {
 			provided[also] = true
 		}
 	}
-	for _, name := range w.template.Defaults.Services {
+	for _, name := range cv.template.Defaults.Services {
 		add(name)
 	}
 	add(service)
@@ -299,7 +299,7 @@ func (w *world) withRequired(service string) []string {
 		added = nil
 		slices.Sort(last)
 		for _, name := range last {
-			c := w.services[name].Dependencies
+			c := cv.services[name].Dependencies
 			for _, required := range slices.Concat(c.Install.Requires, c.Runtime.Requires) {
 				if found := offered[required]; found != "" && !provided[required] {
 					add(found)
@@ -310,41 +310,41 @@ func (w *world) withRequired(service string) []string {
 	return slices.Sorted(maps.Keys(here))
 }
 
-// offered gives for each name the service of that name, or else the first that provides it.
-func (w *world) offered() map[string]string {
+// serviceFor returns for each name the service of that name, or else the first that provides it.
+func (cv *catalogView) serviceFor() map[string]string {
 	offered := map[string]string{}
-	for _, service := range slices.Sorted(maps.Keys(w.services)) {
-		for _, name := range w.services[service].Dependencies.Provides {
+	for _, service := range slices.Sorted(maps.Keys(cv.services)) {
+		for _, name := range cv.services[service].Dependencies.Provides {
 			if offered[name] == "" {
 				offered[name] = service
 			}
 		}
 	}
-	for service := range w.services {
+	for service := range cv.services {
 		offered[service] = service
 	}
 	return offered
 }
 
 // readTypes reads the hardware and image types of the catalog.
-func (u *Clusters) readTypes(ctx context.Context, tenant loom.TenantID) (*world, error) {
+func (u *Clusters) readTypes(ctx context.Context, tenant loom.TenantID) (*catalogView, error) {
 	entries, err := store.NewestCatalogEntries(ctx, u.db, tenant, loom.KindHardwareType, loom.KindImageType)
 	if err != nil {
 		return nil, err
 	}
-	w := &world{}
+	cv := &catalogView{}
 	for _, stored := range entries {
 		switch e := stored.Entry.(type) {
 		case *loom.HardwareType:
-			w.hardware = append(w.hardware, *e)
+			cv.hardware = append(cv.hardware, *e)
 		case *loom.ImageType:
-			w.images = append(w.images, *e)
+			cv.images = append(cv.images, *e)
 		}
 	}
-	return w, nil
+	return cv, nil
 }
 
-// automatorsOf gives the automator types that any action of the services uses.
+// automatorsOf returns the automator types that any action of the services uses.
 func automatorsOf(names []string, services map[string]loom.Service) []string {
 	used := map[string]bool{}
 	for _, name := range names {

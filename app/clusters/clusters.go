@@ -42,9 +42,9 @@ type Options struct {
 	// CheckTime and SolveTime limit the search of a form check, and of a preview
 	// or request.
 	CheckTime, SolveTime time.Duration
-	// Solved is told how long each search for a layout took, for metrics; nil tells
-	// nobody.
-	Solved func(took time.Duration)
+	// SearchDone, unless nil, is called with the duration of each search for a layout, for
+	// metrics.
+	SearchDone func(took time.Duration)
 }
 
 // Clusters are the use cases. It keeps no state of its own and is safe for
@@ -72,8 +72,8 @@ func New(db *sqlx.DB, ring *secret.Ring, opts Options) *Clusters {
 	if opts.SolveTime == 0 {
 		opts.SolveTime = DefaultSolveTime
 	}
-	if opts.Solved == nil {
-		opts.Solved = func(time.Duration) {}
+	if opts.SearchDone == nil {
+		opts.SearchDone = func(time.Duration) {}
 	}
 	return &Clusters{db: db, kept: store.Keep(db), ring: ring, opts: opts, searching: places.New(searches())}
 }
@@ -82,10 +82,10 @@ func New(db *sqlx.DB, ring *secret.Ring, opts Options) *Clusters {
 // there are hardly any, since one that takes long must not hold up the short ones.
 func searches() int { return max(runtime.GOMAXPROCS(0), 4) }
 
-// solving begins a search for a layout that may take as long as limit, with what it
+// startSearch begins a search for a layout that may take as long as limit, with what it
 // waits for a place; where none comes free, the context has ended. over ends the search
 // and says how long it took; calling it again does nothing.
-func (u *Clusters) solving(ctx context.Context, tenant loom.TenantID, limit time.Duration) (solving context.Context, over func()) {
+func (u *Clusters) startSearch(ctx context.Context, tenant loom.TenantID, limit time.Duration) (solving context.Context, over func()) {
 	solving, cancel := context.WithTimeout(ctx, limit)
 	placed := u.searching.Take(solving, tenant)
 	began := time.Now()
@@ -95,7 +95,7 @@ func (u *Clusters) solving(ctx context.Context, tenant loom.TenantID, limit time
 			return
 		}
 		u.searching.Give(tenant)
-		u.opts.Solved(time.Since(began))
+		u.opts.SearchDone(time.Since(began))
 	})
 }
 

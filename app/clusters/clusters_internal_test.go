@@ -14,12 +14,12 @@ import (
 // and gives none back.
 func TestSearchEndsWithoutAPlace(t *testing.T) {
 	t.Parallel()
-	u := &Clusters{opts: Options{Solved: func(took time.Duration) {}}, searching: places.New(2)}
-	first, over := u.solving(t.Context(), "a", time.Hour)
+	u := &Clusters{opts: Options{SearchDone: func(took time.Duration) {}}, searching: places.New(2)}
+	first, over := u.startSearch(t.Context(), "a", time.Hour)
 	if first.Err() != nil {
 		t.Fatal(first.Err())
 	}
-	second, end := u.solving(t.Context(), "a", time.Nanosecond)
+	second, end := u.startSearch(t.Context(), "a", time.Nanosecond)
 	if second.Err() == nil {
 		t.Error("a search began without a place")
 	}
@@ -75,9 +75,9 @@ func TestOfferedNames(t *testing.T) {
 	service := func(name string, provides ...string) loom.Service {
 		return loom.Service{Base: loom.Base{Name: name}, Dependencies: loom.Dependencies{Provides: provides}}
 	}
-	w := &world{services: map[string]loom.Service{"b": service("b", "db", "c"), "a": service("a", "db"), "c": service("c")}}
+	cv := &catalogView{services: map[string]loom.Service{"b": service("b", "db", "c"), "a": service("a", "db"), "c": service("c")}}
 	for name, want := range map[string]string{"a": "a", "c": "c", "db": "a", "none": ""} {
-		if got := w.offered()[name]; got != want {
+		if got := cv.serviceFor()[name]; got != want {
 			t.Errorf("%s is offered by %q, want %q", name, got, want)
 		}
 	}
@@ -88,7 +88,7 @@ func TestOfferedNames(t *testing.T) {
 func BenchmarkLostRequirements(b *testing.B) {
 	for _, n := range []int{100, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			w := &world{services: map[string]loom.Service{}}
+			cv := &catalogView{services: map[string]loom.Service{}}
 			var names []string
 			for i := range n {
 				s := loom.Service{Base: loom.Base{Name: fmt.Sprintf("s%04d", i)}}
@@ -96,11 +96,11 @@ func BenchmarkLostRequirements(b *testing.B) {
 					s.Dependencies.Provides = append(s.Dependencies.Provides, fmt.Sprintf("p%04d-%d", i, k))
 					s.Dependencies.Runtime.Requires = append(s.Dependencies.Runtime.Requires, fmt.Sprintf("p%04d-%d", n-1-i, k))
 				}
-				w.services[s.Name] = s
+				cv.services[s.Name] = s
 				names = append(names, s.Name)
 			}
 			for b.Loop() {
-				if lost := w.lostRequirements(names); len(lost) > 0 {
+				if lost := cv.missingRequirements(names); len(lost) > 0 {
 					b.Fatal(lost)
 				}
 			}

@@ -81,7 +81,7 @@ func draftConfigure(ctx context.Context, u *Clusters, r request, c *change) erro
 		return err
 	}
 	if half != nil && half.Ref == op.Ref && !op.Undone && op.Action != loom.ClusterDelete {
-		return u.draftMend(ctx, r, c, *op, mending{Config: r.in.Configure})
+		return u.draftAmended(ctx, r, c, *op, amendment{Config: r.in.Configure})
 	}
 	if r.cluster.Status == loom.ClusterIncomplete {
 		return loom.NewError(loom.Conflict, "The cluster is incomplete, and no operation is left to go on with; repair or delete it.")
@@ -133,7 +133,7 @@ func (c *change) checkMacros(owner loom.UserID, field string, config map[string]
 	if len(problems) > 0 {
 		return macro.Error(field, problems)
 	}
-	c.Warnings = append(c.Warnings, staying(stays)...)
+	c.Warnings = append(c.Warnings, unexpandedWarnings(stays)...)
 	return nil
 }
 

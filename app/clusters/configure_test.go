@@ -170,7 +170,7 @@ func TestPreviewOfConfigure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var config []clusters.Change
+	var config []clusters.ChangeLine
 	restarts := 0
 	for _, c := range v.Changes {
 		switch {
@@ -180,7 +180,7 @@ func TestPreviewOfConfigure(t *testing.T) {
 			restarts++
 		}
 	}
-	want := []clusters.Change{
+	want := []clusters.ChangeLine{
 		{Change: "create", Object: "config", Name: "/a~1b", New: map[string]any{"~": true}},
 		{Change: "create", Object: "config", Name: "/web/db_password", New: "[redacted]"},
 		{Change: "remove", Object: "config", Name: "/web/peers", Old: "%host.service.web%"},

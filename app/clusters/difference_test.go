@@ -14,7 +14,7 @@ import (
 )
 
 // differences lists all that leads from one document to another.
-func differences(before, after map[string]any) []Change {
+func differences(before, after map[string]any) []ChangeLine {
 	c := comparison{most: math.MaxInt}
 	c.compare(false, before, after, true, true)
 	return c.found
@@ -25,23 +25,23 @@ func TestDifferences(t *testing.T) {
 	n := func(s string) json.Number { return json.Number(s) }
 	for _, c := range []struct {
 		before, after map[string]any
-		want          []Change
+		want          []ChangeLine
 	}{
 		{nil, nil, nil},
 		{map[string]any{"a": 1}, map[string]any{"a": n("1.0")}, nil},
 		{map[string]any{"a": []any{1, map[string]any{"b": 2}}}, map[string]any{"a": []any{n("1"), map[string]any{"b": n("2")}}}, nil},
 		{map[string]any{"a": n("12345678901234567890")}, map[string]any{"a": n("12345678901234567891")},
-			[]Change{{Change: "change", Name: "/a", Old: n("12345678901234567890"), New: n("12345678901234567891")}}},
-		{map[string]any{"a": nil}, map[string]any{}, []Change{{Change: "remove", Name: "/a"}}},
-		{map[string]any{"a": map[string]any{}}, map[string]any{"a": "x"}, []Change{{Change: "change", Name: "/a", Old: map[string]any{}, New: "x"}}},
-		{map[string]any{"x/y~z": 1}, map[string]any{"x/y~z": 2}, []Change{{Change: "change", Name: "/x~1y~0z", Old: 1, New: 2}}},
+			[]ChangeLine{{Change: "change", Name: "/a", Old: n("12345678901234567890"), New: n("12345678901234567891")}}},
+		{map[string]any{"a": nil}, map[string]any{}, []ChangeLine{{Change: "remove", Name: "/a"}}},
+		{map[string]any{"a": map[string]any{}}, map[string]any{"a": "x"}, []ChangeLine{{Change: "change", Name: "/a", Old: map[string]any{}, New: "x"}}},
+		{map[string]any{"x/y~z": 1}, map[string]any{"x/y~z": 2}, []ChangeLine{{Change: "change", Name: "/x~1y~0z", Old: 1, New: 2}}},
 		// Secrets: that they differ, not what they are, at any depth.
-		{map[string]any{"password": "a"}, map[string]any{"password": "b"}, []Change{{Change: "change", Name: "/password", Old: "[redacted]", New: "[redacted]"}}},
+		{map[string]any{"password": "a"}, map[string]any{"password": "b"}, []ChangeLine{{Change: "change", Name: "/password", Old: "[redacted]", New: "[redacted]"}}},
 		{map[string]any{"token": map[string]any{"x": "a"}}, map[string]any{"token": map[string]any{"x": "b"}},
-			[]Change{{Change: "change", Name: "/token/x", Old: "[redacted]", New: "[redacted]"}}},
+			[]ChangeLine{{Change: "change", Name: "/token/x", Old: "[redacted]", New: "[redacted]"}}},
 		{map[string]any{}, map[string]any{"db": map[string]any{"secret": "s", "port": 1}},
-			[]Change{{Change: "create", Name: "/db", New: map[string]any{"secret": "[redacted]", "port": 1}}}},
-		{map[string]any{"api_key": ""}, map[string]any{"api_key": "k"}, []Change{{Change: "change", Name: "/api_key", Old: "", New: "[redacted]"}}},
+			[]ChangeLine{{Change: "create", Name: "/db", New: map[string]any{"secret": "[redacted]", "port": 1}}}},
+		{map[string]any{"api_key": ""}, map[string]any{"api_key": "k"}, []ChangeLine{{Change: "change", Name: "/api_key", Old: "", New: "[redacted]"}}},
 	} {
 		if got := differences(c.before, c.after); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%v to %v:\n%+v\nwant\n%+v", c.before, c.after, got, c.want)
@@ -78,7 +78,7 @@ func TestDifferencesLeadFromOneToTheOther(t *testing.T) {
 }
 
 // lay applies one difference to a copy of a document.
-func lay(document any, path []string, c Change) any {
+func lay(document any, path []string, c ChangeLine) any {
 	if len(path) == 0 {
 		return c.New
 	}
@@ -103,8 +103,8 @@ func TestChangeListCountsAll(t *testing.T) {
 	}
 	var l changeList
 	l.wholeNodes("remove", nodes)
-	if l.all != 1400 || len(l.kept) != maxChanges || l.kept[699].Object != "node" || l.kept[700].Object != "service" {
-		t.Errorf("%d kept of %d", len(l.kept), l.all)
+	if l.all != 1400 || len(l.lines) != maxChanges || l.lines[699].Object != "node" || l.lines[700].Object != "service" {
+		t.Errorf("%d kept of %d", len(l.lines), l.all)
 	}
 }
 
@@ -124,19 +124,19 @@ func TestChangesAreBounded(t *testing.T) { //nolint:paralleltest // it counts wh
 	if got := end.TotalAlloc - start.TotalAlloc; got > 10<<20 {
 		t.Errorf("%d bytes are allocated", got)
 	}
-	if len(list.kept) != maxChanges || list.all != 20_000 {
-		t.Errorf("%d of %d are kept", len(list.kept), list.all)
+	if len(list.lines) != maxChanges || list.all != 20_000 {
+		t.Errorf("%d of %d are kept", len(list.lines), list.all)
 	}
-	for _, name := range append(paths(map[string]any{key: before}, map[string]any{key: after}), list.kept[0].Name) {
+	for _, name := range append(paths(map[string]any{key: before}, map[string]any{key: after}), list.lines[0].Name) {
 		if len(name) > loom.MaxConfigPath+len("…") {
 			t.Fatalf("a name has %d bytes", len(name))
 		}
 	}
 	// Behind others there is less room.
-	list = changeList{kept: list.kept[:maxChanges-1], all: 5000}
+	list = changeList{lines: list.lines[:maxChanges-1], all: 5000}
 	list.documents("config", "because", before, after)
-	if len(list.kept) != maxChanges || list.all != 25_000 || list.kept[maxChanges-1].Because != "because" {
-		t.Errorf("%d of %d are kept", len(list.kept), list.all)
+	if len(list.lines) != maxChanges || list.all != 25_000 || list.lines[maxChanges-1].Because != "because" {
+		t.Errorf("%d of %d are kept", len(list.lines), list.all)
 	}
 }
 

@@ -14,23 +14,23 @@ import (
 	"loom/solver"
 )
 
-// How long a trial searches: all of it, the one size that is looked at closely, and
+// How long a dry run searches: all of it, the one size that is looked at closely, and
 // each of the others.
 const (
-	trialTime     = 2500 * time.Millisecond
-	trialAskTime  = time.Second
-	trialSizeTime = 250 * time.Millisecond
+	dryRunTime      = 2500 * time.Millisecond
+	dryRunAskedTime = time.Second
+	dryRunSizeTime  = 250 * time.Millisecond
 )
 
-// MaxTrialSizes is how many sizes a trial covers at most.
-const MaxTrialSizes = 50
+// MaxDryRunSizes is how many sizes a dry run covers at most.
+const MaxDryRunSizes = 50
 
-// TrialInput asks what would come of a template.
-type TrialInput struct {
-	// Template is a stored one; Draft, if set, is tried in its place and need not be
+// DryRunInput asks what would come of a template.
+type DryRunInput struct {
+	// Template is a stored one; Unsaved, if set, is tried in its place and need not be
 	// stored nor have a name.
 	Template string
-	Draft    *loom.Template
+	Unsaved  *loom.Template
 	// What a request would say; empty takes the template's.
 	Provider, HardwareType, ImageType string
 	Services                          []string
@@ -41,52 +41,52 @@ type TrialInput struct {
 	From, To int
 }
 
-// Trial is what would come of a template. Where Fields or Lost are set it could not be
+// DryRun is what would come of a template. Where Fields or Missing are set it could not be
 // tried, and only Facts may be there besides.
-type Trial struct {
+type DryRun struct {
 	// Facts are what the form of a cluster would be made of; nil where the template
 	// does not even merge.
 	Facts  *TemplateFacts
 	Fields []loom.FieldError
-	// Lost are services that it needs and that do not exist (any more).
-	Lost []LostService
+	// Missing are services that it needs and that do not exist (any more).
+	Missing []MissingService
 	// Works are the sizes that have a layout within the template's bounds; nil when
 	// none has, or when Unsure.
 	Works  *loom.SizeRange
 	Unsure bool
-	// Asked is the size that was looked at closely, with suggestions and warnings.
-	Asked TrialSize
+	// Chosen is the size that was looked at closely, with suggestions and warnings.
+	Chosen DryRunSize
 	// Tasks and Stages count the plan of the asked size; Warnings are about it.
 	Tasks, Stages int
 	Warnings      []string
-	Sizes         []TrialSize
+	Sizes         []DryRunSize
 	// More says that the template allows sizes beyond the last.
 	More bool
 }
 
-// TrialState is what is known about a size.
-type TrialState string
+// SizeState is what is known about a size.
+type SizeState string
 
 // The states of a size: it has a layout, it has none, the search took too long, or
 // there was no time left to look at it.
 const (
-	TrialFits      TrialState = "fits"
-	TrialCannot    TrialState = "cannot"
-	TrialUndecided TrialState = "undecided"
-	TrialUntried   TrialState = "untried"
+	SizeWorks      SizeState = "fits"
+	SizeImpossible SizeState = "cannot"
+	SizeUndecided  SizeState = "undecided"
+	SizeUntried    SizeState = "untried"
 )
 
-// TrialSize is one number of machines. A size that fits has a layout unless there
+// DryRunSize is one number of machines. A size that fits has a layout unless there
 // was no time to work it out; one that cannot says why.
-type TrialSize struct {
+type DryRunSize struct {
 	Machines int
-	State    TrialState
+	State    SizeState
 	Layout   loom.Layout
 	Unsat    *loom.Unsat
 }
 
 // Why says in a sentence why the size has no layout, "" for one that has.
-func (s TrialSize) Why() string {
+func (s DryRunSize) Why() string {
 	if s.Unsat == nil {
 		return ""
 	}
@@ -96,63 +96,63 @@ func (s TrialSize) Why() string {
 	return s.Unsat.Headline
 }
 
-// TryTemplate works out which sizes of a template have which layout, and stores
+// DryRunTemplate works out which sizes of a template have which layout, and stores
 // nothing. It takes 3 s at most; sizes that are not reached by then are untried. A
 // template that cannot be used is an answer, not an error. Errors: Forbidden for
 // others than administrators; NotFound for a stored template that is not there.
-func (u *Clusters) TryTemplate(ctx context.Context, actor loom.Actor, in TrialInput) (Trial, error) {
+func (u *Clusters) DryRunTemplate(ctx context.Context, actor loom.Actor, in DryRunInput) (DryRun, error) {
 	if err := actor.May(loom.Publish.Reading(), actor.InTenant()); err != nil {
-		return Trial{}, err
+		return DryRun{}, err
 	}
 	name := in.Template
-	if in.Draft != nil {
-		name = in.Draft.Name
-		if errs := wrongShape(in.Draft); len(errs) > 0 {
-			return Trial{Fields: errs}, nil
+	if in.Unsaved != nil {
+		name = in.Unsaved.Name
+		if errs := checkShape(in.Unsaved); len(errs) > 0 {
+			return DryRun{Fields: errs}, nil
 		}
 	}
-	w, err := u.readWorldWith(ctx, actor.Tenant, name, in.Draft, in.Provider)
-	var t Trial
-	if w != nil {
-		t.Facts = u.facts(&prepared{world: w, in: loom.CreateInput{Services: in.Services}})
+	cv, err := u.readCatalogWith(ctx, actor.Tenant, name, in.Unsaved, in.Provider)
+	var t DryRun
+	if cv != nil {
+		t.Facts = u.templateFacts(&prepared{view: cv, in: loom.CreateInput{Services: in.Services}})
 	}
 	if err != nil {
 		e := loom.AsError(err)
-		if len(e.Fields) == 0 || w == nil && in.Draft == nil && e.Kind == loom.NotFound {
-			return Trial{}, err
+		if len(e.Fields) == 0 || cv == nil && in.Unsaved == nil && e.Kind == loom.NotFound {
+			return DryRun{}, err
 		}
 		t.Fields = e.Fields
 		return t, nil
 	}
-	if t.Fields = append(checkCount(in.Services), checkNamed(in.Services, has(w.services))...); len(t.Fields) > 0 {
+	if t.Fields = append(checkCount(in.Services), checkNamed(in.Services, contains(cv.services))...); len(t.Fields) > 0 {
 		return t, nil
 	}
-	if t.Lost = w.lostServices(in.Services); len(t.Lost) > 0 {
+	if t.Missing = cv.missingServices(in.Services); len(t.Missing) > 0 {
 		return t, nil
 	}
-	p := &prepared{world: w, in: loom.CreateInput{
+	p := &prepared{view: cv, in: loom.CreateInput{
 		Name: "trial", Template: name, Provider: in.Provider, Services: in.Services, HardwareType: in.HardwareType, ImageType: in.ImageType, Machines: in.Machines,
 	}}
-	p.config = w.config(p.in)
-	p.fields = takeFields(w.providerType, w.provider, nil, nil)
-	return t, u.try(ctx, actor, p, in, &t)
+	p.config = cv.config(p.in)
+	p.fields = takeFields(cv.providerType, cv.provider, nil, nil)
+	return t, u.dryRun(ctx, actor, p, in, &t)
 }
 
-// wrongShape is what keeps a draft from being tried; its name is not looked at.
-func wrongShape(t *loom.Template) []loom.FieldError {
+// checkShape returns what keeps a template from being tried; its name is not looked at.
+func checkShape(t *loom.Template) []loom.FieldError {
 	return slices.DeleteFunc(t.Validate(), func(e loom.FieldError) bool {
 		return e.Field == "name" || e.Field == "label" || strings.HasPrefix(e.Field, "links")
 	})
 }
 
-// try searches: first the range of sizes, then the asked size, then the others.
-func (u *Clusters) try(ctx context.Context, actor loom.Actor, p *prepared, in TrialInput, t *Trial) error {
-	all, stop := u.solving(ctx, actor.Tenant, trialTime)
+// dryRun searches: first the range of sizes, then the asked size, then the others.
+func (u *Clusters) dryRun(ctx context.Context, actor loom.Actor, p *prepared, in DryRunInput, t *DryRun) error {
+	all, stop := u.startSearch(ctx, actor.Tenant, dryRunTime)
 	defer stop()
 	ask := u.input(p)
 	low, high := ask.Template.Constraints.Size.Bounds()
 	high = min(high, u.opts.MaxMachines)
-	from, to := trialRange(in.From, in.To, low, high)
+	from, to := dryRunRange(in.From, in.To, low, high)
 	t.More = to < high
 	problem, unsat := solver.NewProblem(ask)
 	if unsat == nil {
@@ -161,7 +161,7 @@ func (u *Clusters) try(ctx context.Context, actor loom.Actor, p *prepared, in Tr
 		case errors.Is(err, loom.Unavailable) && ctx.Err() == nil:
 			t.Unsure = true
 		case err != nil:
-			return trialError(err, t)
+			return templateProblem(err, t)
 		case some:
 			t.Works = &sizes
 		}
@@ -173,17 +173,17 @@ func (u *Clusters) try(ctx context.Context, actor loom.Actor, p *prepared, in Tr
 	}
 	ask.Machines = min(max(ask.Machines, 1), u.opts.MaxMachines)
 	p.in.Machines = ask.Machines
-	if err := u.tryAsked(all, actor, p, ask, t); err != nil || len(t.Fields) > 0 {
+	if err := u.dryRunChosen(all, actor, p, ask, t); err != nil || len(t.Fields) > 0 {
 		return err
 	}
 	for n := from; n <= to; n++ {
 		switch {
-		case n == t.Asked.Machines:
-			t.Sizes = append(t.Sizes, t.Asked)
+		case n == t.Chosen.Machines:
+			t.Sizes = append(t.Sizes, t.Chosen)
 		case unsat != nil: // whatever the size
-			t.Sizes = append(t.Sizes, TrialSize{Machines: n, State: TrialCannot, Unsat: unsat})
+			t.Sizes = append(t.Sizes, DryRunSize{Machines: n, State: SizeImpossible, Unsat: unsat})
 		default:
-			size, err := trySize(all, problem, n, t)
+			size, err := dryRunSizeOf(all, problem, n, t)
 			if err != nil {
 				return err
 			}
@@ -193,34 +193,34 @@ func (u *Clusters) try(ctx context.Context, actor loom.Actor, p *prepared, in Tr
 	return ctx.Err()
 }
 
-// trialRange is the sizes to try: those asked for within what can be, else those of
+// dryRunRange is the sizes to try: those asked for within what can be, else those of
 // the template from its smallest on.
-func trialRange(from, to, low, high int) (first, last int) {
-	first, last = low, min(high, max(MaxTrialSizes, low+MaxTrialSizes/5-1))
+func dryRunRange(from, to, low, high int) (first, last int) {
+	first, last = low, min(high, max(MaxDryRunSizes, low+MaxDryRunSizes/5-1))
 	if from > 0 {
 		first = from
-		last = max(last, from+MaxTrialSizes/5-1)
+		last = max(last, from+MaxDryRunSizes/5-1)
 	}
 	if to > 0 {
 		last = max(to, first)
 	}
-	return first, min(last, first+MaxTrialSizes-1)
+	return first, min(last, first+MaxDryRunSizes-1)
 }
 
-// tryAsked looks closely at one size: with suggestions, or with the plan.
-func (u *Clusters) tryAsked(all context.Context, actor loom.Actor, p *prepared, ask solver.Input, t *Trial) error {
-	solving, stop := context.WithTimeout(all, trialAskTime)
+// dryRunChosen looks closely at one size: with suggestions, or with the plan.
+func (u *Clusters) dryRunChosen(all context.Context, actor loom.Actor, p *prepared, ask solver.Input, t *DryRun) error {
+	solving, stop := context.WithTimeout(all, dryRunAskedTime)
 	defer stop()
 	_, layout, unsat, err := solver.Create(solving, ask)
-	t.Asked = TrialSize{Machines: ask.Machines, State: TrialFits, Layout: layout, Unsat: unsat}
+	t.Chosen = DryRunSize{Machines: ask.Machines, State: SizeWorks, Layout: layout, Unsat: unsat}
 	switch {
 	case errors.Is(err, loom.Unavailable):
-		t.Asked.State = TrialUndecided
+		t.Chosen.State = SizeUndecided
 		return nil
 	case err != nil:
-		return trialError(err, t)
+		return templateProblem(err, t)
 	case unsat != nil:
-		t.Asked.State = TrialCannot
+		t.Chosen.State = SizeImpossible
 		return nil
 	}
 	c, err := p.change(actor, 0, "", layout)
@@ -247,8 +247,8 @@ func (u *Clusters) tryAsked(all context.Context, actor loom.Actor, p *prepared, 
 	return nil
 }
 
-// trialError keeps an error about the template as an answer.
-func trialError(err error, t *Trial) error {
+// templateProblem keeps an error about the template as an answer.
+func templateProblem(err error, t *DryRun) error {
 	e := loom.AsError(err)
 	if e.Kind != loom.Invalid {
 		return err
@@ -257,45 +257,45 @@ func trialError(err error, t *Trial) error {
 	return nil
 }
 
-// trySize looks at one of many sizes for a moment.
-func trySize(all context.Context, problem solver.Problem, n int, t *Trial) (TrialSize, error) {
-	size := TrialSize{Machines: n, State: TrialUntried}
+// dryRunSizeOf looks at one of many sizes for a moment.
+func dryRunSizeOf(all context.Context, problem solver.Problem, n int, t *DryRun) (DryRunSize, error) {
+	size := DryRunSize{Machines: n, State: SizeUntried}
 	known := !t.Unsure
 	within := t.Works != nil && t.Works.Min <= n && n <= t.Works.Max
 	if known {
-		size.State = TrialCannot
-		size.Unsat = outside(t.Works)
+		size.State = SizeImpossible
+		size.Unsat = whyOutside(t.Works)
 		if within {
-			size.State, size.Unsat = TrialFits, nil
+			size.State, size.Unsat = SizeWorks, nil
 		}
 	}
 	if all.Err() != nil {
 		return size, nil
 	}
-	solving, stop := context.WithTimeout(all, trialSizeTime)
+	solving, stop := context.WithTimeout(all, dryRunSizeTime)
 	defer stop()
 	problem.Machines = n
 	layout, unsat, err := solver.Solve(solving, problem)
 	switch {
 	case errors.Is(err, loom.Unavailable):
 		if !known {
-			size.State = TrialUndecided
+			size.State = SizeUndecided
 			if all.Err() != nil {
-				size.State = TrialUntried
+				size.State = SizeUntried
 			}
 		}
 	case err != nil:
 		return size, err
 	case unsat != nil:
-		size.State, size.Unsat = TrialCannot, unsat
+		size.State, size.Unsat = SizeImpossible, unsat
 	default:
-		size.State, size.Layout, size.Unsat = TrialFits, layout, nil
+		size.State, size.Layout, size.Unsat = SizeWorks, layout, nil
 	}
 	return size, nil
 }
 
-// outside is why a size has no layout, as far as the sizes that have one tell.
-func outside(works *loom.SizeRange) *loom.Unsat {
+// whyOutside is why a size has no layout, as far as the sizes that have one tell.
+func whyOutside(works *loom.SizeRange) *loom.Unsat {
 	u := &loom.Unsat{Code: solver.CodeUnsat, Headline: "No number of nodes has a layout.", Sizes: works}
 	switch {
 	case works == nil:
@@ -314,9 +314,9 @@ type Order struct {
 	Plan     loom.Plan
 	Machines int
 	Unsat    *loom.Unsat
-	// Lost are services that are needed and do not exist (any more): there is no plan
+	// Missing are services that are needed and do not exist (any more): there is no plan
 	// then, either.
-	Lost []LostService
+	Missing []MissingService
 	// With are the services that are there besides the template's own: the service
 	// itself, and what it requires. Sorted.
 	With []string
@@ -335,34 +335,34 @@ func (u *Clusters) Order(ctx context.Context, actor loom.Actor, template string,
 	if err := actor.May(loom.Read, actor.InTenant()); err != nil {
 		return o, err
 	}
-	w, err := u.readWorld(ctx, actor.Tenant, template, "")
+	cv, err := u.readCatalog(ctx, actor.Tenant, template, "")
 	if err != nil {
 		return o, err
 	}
-	w.services = maps.Clone(w.services)
-	w.services[service.Name] = service
-	names := w.withRequired(service.Name)
-	if o.Lost = w.lostServices(slices.Concat(w.template.Defaults.Services, names)); len(o.Lost) > 0 {
+	cv.services = maps.Clone(cv.services)
+	cv.services[service.Name] = service
+	names := cv.withRequired(service.Name)
+	if o.Missing = cv.missingServices(slices.Concat(cv.template.Defaults.Services, names)); len(o.Missing) > 0 {
 		return o, nil
 	}
-	allowed := w.template.Compatibility.Services
+	allowed := cv.template.Compatibility.Services
 	o.Allowed = true
 	for _, name := range names {
-		if !slices.Contains(w.template.Defaults.Services, name) {
+		if !slices.Contains(cv.template.Defaults.Services, name) {
 			o.With = append(o.With, name)
 		}
 		o.Allowed = o.Allowed && (len(allowed) == 0 || slices.Contains(allowed, name))
 	}
 	if !o.Allowed {
-		w.template.Compatibility.Services = slices.Concat(allowed, names)
+		cv.template.Compatibility.Services = slices.Concat(allowed, names)
 	}
-	least, _ := w.template.Constraints.Size.Bounds()
-	p := &prepared{world: w, in: loom.CreateInput{Template: template, Services: names, Machines: max(1, least)}}
+	least, _ := cv.template.Constraints.Size.Bounds()
+	p := &prepared{view: cv, in: loom.CreateInput{Template: template, Services: names, Machines: max(1, least)}}
 	layout, err := u.smallest(ctx, actor.Tenant, p, &o)
 	if err != nil || o.Unsat != nil {
 		return o, err
 	}
-	c := p.bare(0, layout)
+	c := p.layoutChange(0, layout)
 	o.Machines = len(c.After.Nodes)
 	o.Plan, err = c.steps(planner.Scope{})
 	return o, err
@@ -371,7 +371,7 @@ func (u *Clusters) Order(ctx context.Context, actor loom.Actor, template string,
 // smallest looks for a layout of the template's least size, or of the least one
 // that works.
 func (u *Clusters) smallest(ctx context.Context, tenant loom.TenantID, p *prepared, o *Order) (loom.Layout, error) {
-	solving, stop := u.solving(ctx, tenant, u.opts.CheckTime)
+	solving, stop := u.startSearch(ctx, tenant, u.opts.CheckTime)
 	defer stop()
 	for {
 		_, layout, unsat, err := solver.Create(solving, u.input(p))

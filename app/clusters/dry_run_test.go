@@ -30,23 +30,23 @@ func TestTrialShowsGaps(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.save(b.tenant, loom.KindTemplate, gapTemplate())
-	for _, in := range []clusters.TrialInput{{Template: "gaps"}, {Draft: gapTemplate()}} {
-		trial, err := b.clusters.TryTemplate(b.ctx, b.admin(), in)
+	for _, in := range []clusters.DryRunInput{{Template: "gaps"}, {Unsaved: gapTemplate()}} {
+		trial, err := b.clusters.DryRunTemplate(b.ctx, b.admin(), in)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(trial.Fields) > 0 || trial.Unsure || trial.Works == nil || *trial.Works != (loom.SizeRange{Min: 3, Max: 5}) {
 			t.Fatalf("fields %v, works %v", trial.Fields, trial.Works)
 		}
-		if trial.Asked.Machines != 3 || trial.Asked.State != clusters.TrialFits || trial.Tasks == 0 || trial.Stages == 0 {
-			t.Errorf("asked %+v, %d tasks", trial.Asked, trial.Tasks)
+		if trial.Chosen.Machines != 3 || trial.Chosen.State != clusters.SizeWorks || trial.Tasks == 0 || trial.Stages == 0 {
+			t.Errorf("asked %+v, %d tasks", trial.Chosen, trial.Tasks)
 		}
 		if len(trial.Sizes) != 9 || trial.More {
 			t.Fatalf("%d sizes, more %t", len(trial.Sizes), trial.More)
 		}
 		for i, size := range trial.Sizes {
 			fits := i+1 >= 3 && i+1 <= 5
-			if size.Machines != i+1 || (size.State == clusters.TrialFits) != fits || (size.Why() == "") != fits || fits && size.Layout.Machines() != i+1 {
+			if size.Machines != i+1 || (size.State == clusters.SizeWorks) != fits || (size.Why() == "") != fits || fits && size.Layout.Machines() != i+1 {
 				t.Errorf("size %d: %+v %q", i+1, size, size.Why())
 			}
 			if fits {
@@ -67,22 +67,22 @@ func TestTrialShowsGaps(t *testing.T) {
 func TestTrialOfASizeThatDoesNotFit(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	trial, err := b.clusters.TryTemplate(b.ctx, b.admin(), clusters.TrialInput{Draft: gapTemplate(), Machines: 8})
+	trial, err := b.clusters.DryRunTemplate(b.ctx, b.admin(), clusters.DryRunInput{Unsaved: gapTemplate(), Machines: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
-	u := trial.Asked.Unsat
-	if trial.Asked.State != clusters.TrialCannot || u == nil || len(u.Reasons) == 0 || len(u.Suggestions) == 0 || u.Suggestions[0].Machines != 5 {
-		t.Fatalf("asked %+v", trial.Asked)
+	u := trial.Chosen.Unsat
+	if trial.Chosen.State != clusters.SizeImpossible || u == nil || len(u.Reasons) == 0 || len(u.Suggestions) == 0 || u.Suggestions[0].Machines != 5 {
+		t.Fatalf("asked %+v", trial.Chosen)
 	}
 	// What is chosen otherwise counts.
-	trial, err = b.clusters.TryTemplate(b.ctx, b.admin(), clusters.TrialInput{Draft: gapTemplate(), Services: []string{"db", "base"}, From: 2, To: 4})
+	trial, err = b.clusters.DryRunTemplate(b.ctx, b.admin(), clusters.DryRunInput{Unsaved: gapTemplate(), Services: []string{"db", "base"}, From: 2, To: 4})
 	if err != nil || trial.Works == nil || trial.Works.Max != 9 || len(trial.Sizes) != 3 || trial.Sizes[0].Machines != 2 {
 		t.Errorf("works %v, sizes %v, %v", trial.Works, trial.Sizes, err)
 	}
-	trial, err = b.clusters.TryTemplate(b.ctx, b.admin(), clusters.TrialInput{Draft: gapTemplate(), Services: []string{"web"}})
-	if err != nil || trial.Works != nil || trial.Asked.Unsat == nil || trial.Asked.Unsat.Code != solver.CodeDependency || trial.Sizes[4].Why() == "" {
-		t.Errorf("web alone lacks base: %+v, %v", trial.Asked, err)
+	trial, err = b.clusters.DryRunTemplate(b.ctx, b.admin(), clusters.DryRunInput{Unsaved: gapTemplate(), Services: []string{"web"}})
+	if err != nil || trial.Works != nil || trial.Chosen.Unsat == nil || trial.Chosen.Unsat.Code != solver.CodeDependency || trial.Sizes[4].Why() == "" {
+		t.Errorf("web alone lacks base: %+v, %v", trial.Chosen, err)
 	}
 }
 
@@ -103,21 +103,21 @@ func TestTrialOfDraftsThatCannotBeTried(t *testing.T) {
 		draft := gapTemplate()
 		draft.Name = ""
 		c.change(draft)
-		trial, err := b.clusters.TryTemplate(b.ctx, b.admin(), clusters.TrialInput{Draft: draft})
+		trial, err := b.clusters.DryRunTemplate(b.ctx, b.admin(), clusters.DryRunInput{Unsaved: draft})
 		if err != nil || len(trial.Fields) != 1 || trial.Fields[0].Field != c.field || len(trial.Sizes) > 0 {
 			t.Errorf("%s: %+v, %v", c.name, trial.Fields, err)
 		}
 	}
 	empty := &loom.Template{}
 	empty.Defaults.Provider = "lab"
-	trial, err := b.clusters.TryTemplate(b.ctx, b.admin(), clusters.TrialInput{Draft: empty})
-	if err != nil || trial.Asked.State != clusters.TrialCannot || trial.Works != nil || !trial.More || len(trial.Sizes) != clusters.MaxTrialSizes {
-		t.Errorf("nothing in it: %+v, %d sizes, %v", trial.Asked, len(trial.Sizes), err)
+	trial, err := b.clusters.DryRunTemplate(b.ctx, b.admin(), clusters.DryRunInput{Unsaved: empty})
+	if err != nil || trial.Chosen.State != clusters.SizeImpossible || trial.Works != nil || !trial.More || len(trial.Sizes) != clusters.MaxDryRunSizes {
+		t.Errorf("nothing in it: %+v, %d sizes, %v", trial.Chosen, len(trial.Sizes), err)
 	}
-	if _, err := b.clusters.TryTemplate(b.ctx, b.admin(), clusters.TrialInput{Template: "nobody"}); !errors.Is(err, loom.NotFound) {
+	if _, err := b.clusters.DryRunTemplate(b.ctx, b.admin(), clusters.DryRunInput{Template: "nobody"}); !errors.Is(err, loom.NotFound) {
 		t.Errorf("no such template: %v", err)
 	}
-	if _, err := b.clusters.TryTemplate(b.ctx, b.ana(), clusters.TrialInput{Template: "site"}); !errors.Is(err, loom.Forbidden) {
+	if _, err := b.clusters.DryRunTemplate(b.ctx, b.ana(), clusters.DryRunInput{Template: "site"}); !errors.Is(err, loom.Forbidden) {
 		t.Errorf("a user: %v", err)
 	}
 }
@@ -128,11 +128,11 @@ func TestTrialOfAChangedTemplate(t *testing.T) {
 	b := setup(t)
 	draft := siteTemplate()
 	draft.Constraints.Size.Max = 3
-	trial, err := b.clusters.TryTemplate(b.ctx, b.admin(), clusters.TrialInput{Draft: draft})
+	trial, err := b.clusters.DryRunTemplate(b.ctx, b.admin(), clusters.DryRunInput{Unsaved: draft})
 	if err != nil || len(trial.Sizes) != 2 {
 		t.Errorf("%d sizes, %v", len(trial.Sizes), err)
 	}
-	stored, err := b.clusters.TryTemplate(b.ctx, b.admin(), clusters.TrialInput{Template: "site"})
+	stored, err := b.clusters.DryRunTemplate(b.ctx, b.admin(), clusters.DryRunInput{Template: "site"})
 	if err != nil || len(stored.Sizes) != 19 {
 		t.Errorf("the stored one has %d sizes, %v", len(stored.Sizes), err)
 	}
@@ -143,12 +143,12 @@ func TestTrialEndsWithItsRequest(t *testing.T) {
 	b := setup(t)
 	ctx, cancel := context.WithCancel(b.ctx)
 	cancel()
-	if _, err := b.clusters.TryTemplate(ctx, b.admin(), clusters.TrialInput{Template: "site"}); err == nil {
+	if _, err := b.clusters.DryRunTemplate(ctx, b.admin(), clusters.DryRunInput{Template: "site"}); err == nil {
 		t.Error("a request that is over has no answer")
 	}
 }
 
-// levelOf gives the level of a service's action in a plan, the highest of several; 0
+// levelOf returns the level of a service's action in a plan, the highest of several; 0
 // for none.
 func levelOf(plan loom.Plan, service string, action loom.TaskAction) int {
 	level := 0
@@ -218,7 +218,7 @@ func TestOrderRefused(t *testing.T) {
 	}
 	// What nobody provides.
 	o, err := b.clusters.Order(b.ctx, actor, "site", *service("x", []string{"nowhere"}))
-	if err != nil || len(o.Lost) != 1 || len(o.Plan.Tasks) != 0 {
+	if err != nil || len(o.Missing) != 1 || len(o.Plan.Tasks) != 0 {
 		t.Errorf("a requirement that cannot be met: %+v, %v", o, err)
 	}
 	if _, err := b.clusters.Order(b.ctx, loom.Actor{Tenant: b.tenant}, "site", db); err == nil {

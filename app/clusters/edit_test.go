@@ -67,20 +67,20 @@ func TestEditsOfTwo(t *testing.T) {
 		}
 		return m
 	}
-	seen := &clusters.Written{Description: "one", Labels: labels("a", "1")}
+	seen := &clusters.EditedText{Description: "one", Labels: labels("a", "1")}
 	for name, c := range map[string]struct {
-		stored      clusters.Written
+		stored      clusters.EditedText
 		description *string
 		labels      map[string]string
-		want        clusters.Written
+		want        clusters.EditedText
 		clash       bool
 	}{
-		"nobody else":         {stored: *seen, description: new("two"), labels: labels("a", "2"), want: clusters.Written{Description: "two", Labels: labels("a", "2")}},
-		"he changed labels":   {stored: clusters.Written{Description: "one", Labels: labels("b", "1")}, description: new("two"), labels: labels("a", "1"), want: clusters.Written{Description: "two", Labels: labels("b", "1")}},
-		"he wrote the text":   {stored: clusters.Written{Description: "three", Labels: labels("a", "1")}, description: new("one"), labels: labels(), want: clusters.Written{Description: "three", Labels: labels()}},
-		"both wrote the same": {stored: clusters.Written{Description: "two", Labels: labels("a", "1")}, description: new("two"), want: clusters.Written{Description: "two", Labels: labels("a", "1")}},
-		"both wrote":          {stored: clusters.Written{Description: "three", Labels: labels("a", "1")}, description: new("two"), clash: true},
-		"both have labels":    {stored: clusters.Written{Description: "one", Labels: labels("b", "1")}, labels: labels("a", "2"), clash: true},
+		"nobody else":         {stored: *seen, description: new("two"), labels: labels("a", "2"), want: clusters.EditedText{Description: "two", Labels: labels("a", "2")}},
+		"he changed labels":   {stored: clusters.EditedText{Description: "one", Labels: labels("b", "1")}, description: new("two"), labels: labels("a", "1"), want: clusters.EditedText{Description: "two", Labels: labels("b", "1")}},
+		"he wrote the text":   {stored: clusters.EditedText{Description: "three", Labels: labels("a", "1")}, description: new("one"), labels: labels(), want: clusters.EditedText{Description: "three", Labels: labels()}},
+		"both wrote the same": {stored: clusters.EditedText{Description: "two", Labels: labels("a", "1")}, description: new("two"), want: clusters.EditedText{Description: "two", Labels: labels("a", "1")}},
+		"both wrote":          {stored: clusters.EditedText{Description: "three", Labels: labels("a", "1")}, description: new("two"), clash: true},
+		"both have labels":    {stored: clusters.EditedText{Description: "one", Labels: labels("b", "1")}, labels: labels("a", "2"), clash: true},
 	} {
 		_, err := b.clusters.Edit(b.ctx, b.ana(), ref.Cluster, clusters.EditInput{Description: &c.stored.Description, Labels: c.stored.Labels})
 		if err != nil {

@@ -20,7 +20,7 @@ func TestPolicyOfEveryKind(t *testing.T) {
 	}
 	for name, in := range kinds {
 		v, err := b.clusters.Preview(b.ctx, b.ana(), in)
-		if err != nil || v.OnFailure != loom.OnFailureUndo || v.Asked.Change.OnFailure != loom.OnFailureUndo {
+		if err != nil || v.OnFailure != loom.OnFailureUndo || v.Request.Change.OnFailure != loom.OnFailureUndo {
 			t.Errorf("%s: %q, %v", name, v.OnFailure, err)
 		}
 	}

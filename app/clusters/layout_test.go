@@ -72,8 +72,8 @@ func TestExpandAndShrink(t *testing.T) {
 	b.runTasks("")
 	same(t, "shrunk", b.members(id), []string{"1000 1 small base+db", "1001 1 small base+web", "1002 1 small base+web"})
 	c := b.cluster(id)
-	if len(c.Gone) != 1 || c.Gone[0].ID != node.ID || c.Status != loom.ClusterActive {
-		t.Errorf("gone %+v, %s", c.Gone, c.Status)
+	if len(c.FormerNodes) != 1 || c.FormerNodes[0].ID != node.ID || c.Status != loom.ClusterActive {
+		t.Errorf("gone %+v, %s", c.FormerNodes, c.Status)
 	}
 	if list, err := b.clusters.Clusters(b.ctx, b.ana(), clusters.ListInput{}); err != nil || list.Items[0].Nodes != 3 {
 		t.Errorf("list %+v, %v", list.Items, err)
@@ -96,8 +96,8 @@ func TestExpandAndShrink(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.runTasks("")
-	if c := b.cluster(id); c.Status != loom.ClusterTerminated || len(c.Nodes) != 3 || len(c.Gone) != 3 {
-		t.Errorf("terminated %s with %d nodes, %d gone", c.Status, len(c.Nodes), len(c.Gone))
+	if c := b.cluster(id); c.Status != loom.ClusterTerminated || len(c.Nodes) != 3 || len(c.FormerNodes) != 3 {
+		t.Errorf("terminated %s with %d nodes, %d gone", c.Status, len(c.Nodes), len(c.FormerNodes))
 	}
 	if list, err := b.clusters.Clusters(b.ctx, b.ana(), clusters.ListInput{}); err != nil || list.Items[0].Nodes != 3 {
 		t.Errorf("list %+v, %v", list.Items, err)
@@ -141,7 +141,7 @@ func TestResize(t *testing.T) {
 	b.withRoles()
 	id := b.made(4)
 	v := b.previewOf(loom.ChangeResize, id, clusters.ChangeInput{HardwareType: "xlarge", Services: []string{"web"}, Batch: 2})
-	if !strings.HasPrefix(v.Summary(), "Gives 3 nodes other hardware, configures db again, runs ") || v.Before.Nodes != v.After.Nodes || v.Replaced != 3 {
+	if !strings.HasPrefix(v.Summary(), "Gives 3 nodes other hardware, configures db again, runs ") || v.Before.Nodes != v.After.Nodes || v.NodesReplaced != 3 {
 		t.Errorf("summary %q, quota %+v", v.Summary(), v.After)
 	}
 	if !slices.Contains(v.Warnings, "Nodes 1001, 1002, 1003 get other machines: what is on the disks of the present ones is lost.") {

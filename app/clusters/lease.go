@@ -14,22 +14,22 @@ import (
 )
 
 // previewsKept is how long previews stay after they expired, so that an apply
-// that comes late is told what became of them.
+// that comes late learns what became of them.
 const previewsKept = 24 * time.Hour
 
 // expireBatch is how many clusters are read at once.
 const expireBatch = 100
 
-// leaseAgain is after how long something is begun again at the end of a lease that
+// leaseRetryAfter is after how long something is begun again at the end of a lease that
 // came to nothing, because a hook refused it or somebody aborted it.
-const leaseAgain = time.Hour
+const leaseRetryAfter = time.Hour
 
 // Expire does what is due at the ends of leases, in all tenants:
 // owners are reminded, services stopped, clusters deleted. It deletes clusters that
 // were to be deleted when their operation has ended, and forgets old previews.
 // Trouble with one cluster does not keep the others. It is a duty of the scheduler.
 func (u *Clusters) Expire(ctx context.Context) error {
-	errs := []error{u.endLeases(ctx), u.deleteWanted(ctx)}
+	errs := []error{u.endLeases(ctx), u.deletePending(ctx)}
 	errs = append(errs, store.Exec(ctx, u.db, func(tx *sqlx.Tx) error {
 		_, err := store.TrimPreviewsAllTenants(ctx, tx, previewsKept)
 		return err
@@ -86,23 +86,23 @@ func (u *Clusters) endLease(ctx context.Context, e loom.LeaseEnd, step loom.Leas
 		return nil
 	}
 	// Noted first: whatever becomes of it, it is not begun again every minute.
-	if due, err := u.leaseTried(ctx, e, false, leaseAgain, ""); err != nil || !due {
+	if due, err := u.recordLeaseAttempt(ctx, e, false, leaseRetryAfter, ""); err != nil || !due {
 		return err
 	}
 	err := u.beginLeaseEnd(ctx, e, step.Act)
 	switch {
 	case err == nil && step.Act == loom.LeaseStop:
 		// Once is enough; the delete does not wait for it.
-		_, err = u.leaseTried(ctx, e, true, 0, "")
+		_, err = u.recordLeaseAttempt(ctx, e, true, 0, "")
 	case errors.Is(err, loom.Conflict): // somebody was faster; the next call looks again
-		_, err = u.leaseTried(ctx, e, false, 0, "")
+		_, err = u.recordLeaseAttempt(ctx, e, false, 0, "")
 	case errors.Is(err, loom.Invalid), errors.Is(err, loom.NotFound):
-		_, err = u.leaseTried(ctx, e, false, leaseAgain, strings.TrimSuffix(loom.AsError(err).Message, "."))
+		_, err = u.recordLeaseAttempt(ctx, e, false, leaseRetryAfter, strings.TrimSuffix(loom.AsError(err).Message, "."))
 	}
 	return err
 }
 
-func (u *Clusters) leaseTried(ctx context.Context, e loom.LeaseEnd, stop bool, again time.Duration, problem string) (bool, error) {
+func (u *Clusters) recordLeaseAttempt(ctx context.Context, e loom.LeaseEnd, stop bool, again time.Duration, problem string) (bool, error) {
 	return store.InTx(ctx, u.db, func(tx *sqlx.Tx) (bool, error) {
 		return store.LeaseTried(ctx, tx, e.Tenant, e.Cluster, e.Expires, stop, again, problem)
 	})
@@ -125,10 +125,10 @@ func (u *Clusters) beginLeaseEnd(ctx context.Context, e loom.LeaseEnd, act loom.
 	return err
 }
 
-// deleteWanted deletes the clusters whose delete waited for the end of an
+// deletePending deletes the clusters whose delete waited for the end of an
 // operation, for whoever asked for it then. One that cannot be deleted now is
 // left alone until the next call.
-func (u *Clusters) deleteWanted(ctx context.Context) error {
+func (u *Clusters) deletePending(ctx context.Context) error {
 	var errs []error
 	for after := loom.ClusterID(0); ; {
 		wanted, err := store.WantedDeletesAllTenants(ctx, u.db, after, expireBatch)

@@ -77,7 +77,7 @@ func (u *Clusters) Clusters(ctx context.Context, actor loom.Actor, in ListInput)
 	if err != nil {
 		return List{}, err
 	}
-	err = u.leaseSoon(ctx, actor.Tenant, page.Items)
+	err = u.markLeases(ctx, actor.Tenant, page.Items)
 	return List{Items: page.Items, Next: page.Next, Prev: page.Prev, Total: page.Total}, err
 }
 
@@ -153,7 +153,7 @@ type Found struct {
 	Nodes    []FoundNode
 }
 
-// Find gives the clusters that the actor may see and that match a search as a list of
+// Find returns the clusters that the actor may see and that match a search as a list of
 // them does, and the nodes with the search, which is a word then, in host name or address;
 // limit of each at most. How far operations are is left out. Invalid for a search that
 // cannot be read.
@@ -186,18 +186,18 @@ func (u *Clusters) Find(ctx context.Context, actor loom.Actor, q string, limit i
 	return found, err
 }
 
-// Counts counts the clusters of the actor's tenant that are not terminated, by
+// TenantCounts counts the clusters of the actor's tenant that are not terminated, by
 // status, for its administrators. Forbidden.
-func (u *Clusters) Counts(ctx context.Context, actor loom.Actor) (map[loom.ClusterStatus]int, error) {
+func (u *Clusters) TenantCounts(ctx context.Context, actor loom.Actor) (map[loom.ClusterStatus]int, error) {
 	if err := actor.May(loom.Administer.Reading(), actor.InTenant()); err != nil {
 		return nil, err
 	}
 	return store.LiveClusters(ctx, u.db, actor.Tenant)
 }
 
-// Counted counts the clusters that the actor may see, by status: each as far as
+// CountByStatus counts the clusters that the actor may see, by status: each as far as
 // loom.CountLimit and one more.
-func (u *Clusters) Counted(ctx context.Context, actor loom.Actor, statuses []loom.ClusterStatus) (map[loom.ClusterStatus]int, error) {
+func (u *Clusters) CountByStatus(ctx context.Context, actor loom.Actor, statuses []loom.ClusterStatus) (map[loom.ClusterStatus]int, error) {
 	if err := actor.May(loom.See, actor.Mine()); err != nil {
 		return nil, err
 	}
@@ -235,9 +235,9 @@ func (u *Clusters) ClustersOfTenants(ctx context.Context, actor loom.Actor, in O
 	return OfTenantsList{Items: items, Next: next, Prev: prev}, err
 }
 
-// leaseSoon marks the clusters of a list whose lease is over or that its owner is
+// markLeases marks the clusters of a list whose lease is over or that its owner is
 // reminded of, and says what happens to those that are in their time of grace.
-func (u *Clusters) leaseSoon(ctx context.Context, tenant loom.TenantID, items []loom.ClusterSummary) error {
+func (u *Clusters) markLeases(ctx context.Context, tenant loom.TenantID, items []loom.ClusterSummary) error {
 	if len(items) == 0 {
 		return nil
 	}

@@ -28,7 +28,7 @@ const (
 	maxLogLimit     = 5000
 )
 
-// Log reads lines of a task's log, in order, and says whether there are more in
+// Log reads lines of a task's log, in order, and reports whether there are more in
 // the direction that was read: after the last line, or, for Tail and Before, before
 // the first. A task that has not begun has no lines.
 func (u *Clusters) Log(ctx context.Context, actor loom.Actor, ref loom.TaskRef, in LogInput) ([]loom.LogLine, bool, error) {
@@ -127,7 +127,7 @@ func (u *Clusters) Interleaved(ctx context.Context, actor loom.Actor, of LogSour
 	return out, err
 }
 
-// sourceOver checks that the actor may read the log, and says whether it has ended:
+// sourceOver checks that the actor may read the log, and reports whether it has ended:
 // the operation has, or no operation works on the cluster of the node.
 func (u *Clusters) sourceOver(ctx context.Context, actor loom.Actor, of LogSource) (bool, error) {
 	id := of.Operation.Cluster
@@ -200,7 +200,7 @@ func (in FindInput) match() (store.LogMatch, error) {
 }
 
 // FindLog reads the first lines of the log of an attempt that match, 0 for the newest
-// attempt, and says whether there are more. NotFound as for the task, Invalid for a
+// attempt, and reports whether there are more. NotFound as for the task, Invalid for a
 // text that is too long.
 func (u *Clusters) FindLog(ctx context.Context, actor loom.Actor, ref loom.TaskRef, attempt int, in FindInput) ([]loom.LogLine, bool, error) {
 	if err := u.see(ctx, actor, ref.Operation.Cluster); err != nil {
@@ -264,8 +264,8 @@ func (u *Clusters) InterleavedBack(ctx context.Context, actor loom.Actor, of Log
 
 // LogGap is what a reader who is too slow passes over.
 type LogGap struct {
-	// Skipped is how many lines they are, 0 for none.
-	Skipped int
+	// Lines is how many lines they are, 0 for none.
+	Lines int
 	// Cursor, of an interleaved log, and Seq, of the log of a task, are those of the
 	// last of them.
 	Cursor string
@@ -286,7 +286,7 @@ func (u *Clusters) SkipLog(ctx context.Context, actor loom.Actor, ref loom.TaskR
 		return LogGap{}, err
 	}
 	last, lines, err := store.SkipTaskLog(ctx, u.db, actor.Tenant, task, store.LogRange{Attempt: in.Attempt, After: in.After}, levels, in.Tail)
-	return LogGap{Skipped: lines, Seq: last}, err
+	return LogGap{Lines: lines, Seq: last}, err
 }
 
 // SkipInterleaved passes over the lines of a log of several tasks behind in.After, but
@@ -308,10 +308,10 @@ func (u *Clusters) SkipInterleaved(ctx context.Context, actor loom.Actor, of Log
 	} else {
 		place, lines, err = store.SkipOperationLog(ctx, u.db, actor.Tenant, of.Operation, r, in.Limit)
 	}
-	return LogGap{Skipped: lines, Cursor: logCursor(place)}, err
+	return LogGap{Lines: lines, Cursor: logCursor(place)}, err
 }
 
-// KeepsCursor says whether the line of a cursor of an interleaved log is still kept:
+// KeepsCursor reports whether the line of a cursor of an interleaved log is still kept:
 // without it nobody can tell what went with it. The cursor "" always is. Errors as for
 // Interleaved.
 func (u *Clusters) KeepsCursor(ctx context.Context, actor loom.Actor, of LogSource, cursor string) (bool, error) {

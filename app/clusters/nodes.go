@@ -95,7 +95,7 @@ func (u *Clusters) NodeByID(ctx context.Context, actor loom.Actor, id loom.NodeI
 	return NodeView{nodes[0], services[cluster]}, err
 }
 
-// NodeProperties gives the facts of those nodes of a cluster that have all the
+// NodeProperties returns the facts of those nodes of a cluster that have all the
 // named services, by id; none for a cluster that the actor may not see.
 func (u *Clusters) NodeProperties(ctx context.Context, actor loom.Actor, id loom.ClusterID, services []string) (map[loom.NodeID]loom.NodeProperties, error) {
 	found := map[loom.NodeID]loom.NodeProperties{}
@@ -106,7 +106,7 @@ func (u *Clusters) NodeProperties(ctx context.Context, actor loom.Actor, id loom
 		return nil, err
 	}
 	nodes, err := store.NodesByCluster(ctx, u.db, actor.Tenant, id)
-	// Those that left are not told of, unless nothing is left of the cluster.
+	// Those that left are left out, unless nothing is left of the cluster.
 	if here := slices.DeleteFunc(slices.Clone(nodes), func(n loom.Node) bool { return n.Leaving && n.State == loom.NodeDeleted }); len(here) > 0 {
 		nodes = here
 	}
@@ -138,7 +138,7 @@ func (u *Clusters) RemoveNode(ctx context.Context, actor loom.Actor, id loom.Nod
 		if err != nil {
 			return err
 		}
-		held, err := holdNode(ctx, tx, c, id)
+		held, err := lockNode(ctx, tx, c, id)
 		if err != nil {
 			return err
 		}
@@ -149,7 +149,7 @@ func (u *Clusters) RemoveNode(ctx context.Context, actor loom.Actor, id loom.Nod
 		if err := store.DeleteNodeRecord(ctx, tx, actor.Tenant, c.ID, id); err != nil {
 			return err
 		}
-		return u.nodeWritten(ctx, tx, actor, "delete", &held.Node, nil)
+		return u.recordNodeWrite(ctx, tx, actor, "delete", &held.Node, nil)
 	})
 	if isNotFound(err) { // somebody else was faster
 		return nil
@@ -157,10 +157,10 @@ func (u *Clusters) RemoveNode(ctx context.Context, actor loom.Actor, id loom.Nod
 	return err
 }
 
-// holdNode locks a node of a held cluster for a write. NotFound, and Conflict while
+// lockNode locks a node of a held cluster for a write. NotFound, and Conflict while
 // an operation may be at work on it.
-func holdNode(ctx context.Context, tx *sqlx.Tx, c loom.Cluster, id loom.NodeID) (store.HeldNode, error) {
-	if err := idle(c); err != nil {
+func lockNode(ctx context.Context, tx *sqlx.Tx, c loom.Cluster, id loom.NodeID) (store.HeldNode, error) {
+	if err := checkIdle(c); err != nil {
 		return store.HeldNode{}, err
 	}
 	held, err := store.LockNode(ctx, tx, c.Owner.Tenant, c.ID, id)
@@ -170,17 +170,17 @@ func holdNode(ctx context.Context, tx *sqlx.Tx, c loom.Cluster, id loom.NodeID) 
 	return held, err
 }
 
-// idle answers Conflict while the nodes of a cluster belong to an operation.
-func idle(c loom.Cluster) error {
+// checkIdle returns Conflict while the nodes of a cluster belong to an operation.
+func checkIdle(c loom.Cluster) error {
 	if c.Status == loom.ClusterPending {
 		return loom.NewError(loom.Conflict, "Cluster %s is pending: its nodes belong to the operation that is under way. Try again when that is over.", c.ID)
 	}
 	return nil
 }
 
-// nodeWritten does what every write of a node brings with it: previews of the
-// cluster become stale, tasks see the new facts, the audit and open pages hear of it.
-func (u *Clusters) nodeWritten(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, verb string, before, after *loom.Node) error {
+// recordNodeWrite does what every write of a node brings with it: previews of the
+// cluster become stale, tasks see the new facts, the audit and open pages learn of it.
+func (u *Clusters) recordNodeWrite(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, verb string, before, after *loom.Node) error {
 	entry := loom.AuditEntry{Actor: actor, Verb: verb, Kind: "node", Result: "ok"}
 	cluster := loom.ClusterID(0)
 	if before != nil {
@@ -258,7 +258,7 @@ var (
 	loginRule    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,31}$`)
 )
 
-// WriteNode writes a node, for administrators of its tenant, and says whether it is
+// WriteNode writes a node, for administrators of its tenant, and reports whether it is
 // new. Of a node that is there only host name, addresses and user change: all else
 // is what plans rest on and what machines are found by. A new one is a record
 // without a machine, state deleted, which no operation touches and no quota counts.
@@ -283,7 +283,7 @@ func (u *Clusters) WriteNode(ctx context.Context, actor loom.Actor, in NodeInput
 		if c.Status == loom.ClusterTerminated {
 			return false, loom.NewError(loom.Conflict, "Cluster %s is terminated; its nodes stay as they were.", c.ID)
 		}
-		held, err := holdNode(ctx, tx, c, in.ID)
+		held, err := lockNode(ctx, tx, c, in.ID)
 		if isNotFound(err) {
 			return true, u.addNode(ctx, tx, actor, c, in)
 		}
@@ -371,19 +371,19 @@ func (u *Clusters) addNode(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, c
 		return loom.NewError(loom.Conflict, "Cluster %s has no number left for another node.", c.ID)
 	}
 	n.Hostname = loom.Hostname(c.Name, c.ID, n.Number, c.DNSSuffix)
-	take(&n.Hostname, in.Hostname)
-	take(&n.SSHUser, in.SSHUser)
-	take(&n.HardwareType, in.HardwareType)
-	take(&n.ImageType, in.ImageType)
-	take(&n.Flavor, in.Flavor)
-	take(&n.Image, in.Image)
+	setIfGiven(&n.Hostname, in.Hostname)
+	setIfGiven(&n.SSHUser, in.SSHUser)
+	setIfGiven(&n.HardwareType, in.HardwareType)
+	setIfGiven(&n.ImageType, in.ImageType)
+	setIfGiven(&n.Flavor, in.Flavor)
+	setIfGiven(&n.Image, in.Image)
 	if err := store.InsertNodeRecord(ctx, tx, actor.Tenant, n); err != nil {
 		return err
 	}
-	return u.nodeWritten(ctx, tx, actor, "create", nil, &n)
+	return u.recordNodeWrite(ctx, tx, actor, "create", nil, &n)
 }
 
-func take(into, given *string) {
+func setIfGiven(into, given *string) {
 	if given != nil {
 		*into = *given
 	}
@@ -395,24 +395,24 @@ func (u *Clusters) changeNode(ctx context.Context, tx *sqlx.Tx, actor loom.Actor
 			"Host name, addresses and user can.", why)
 	}
 	after := before
-	take(&after.Hostname, in.Hostname)
-	take(&after.SSHUser, in.SSHUser)
+	setIfGiven(&after.Hostname, in.Hostname)
+	setIfGiven(&after.SSHUser, in.SSHUser)
 	if in.Addresses != nil {
 		after.Addresses = in.Addresses
 	}
-	if err := passwordStays(ctx, tx, actor.Tenant, c.Provider.Name, before, after); err != nil {
+	if err := checkPasswordTarget(ctx, tx, actor.Tenant, c.Provider.Name, before, after); err != nil {
 		return err
 	}
 	if err := store.UpdateNodeFacts(ctx, tx, actor.Tenant, after); err != nil {
 		return err
 	}
-	return u.nodeWritten(ctx, tx, actor, "update", &before, &after)
+	return u.recordNodeWrite(ctx, tx, actor, "update", &before, &after)
 }
 
-// passwordStays refuses a new address to which the sealed password of a provider would be
+// checkPasswordTarget refuses a new address to which the sealed password of a provider would be
 // sent: whoever writes it may not know the password. What a provider made up for one
 // machine an administrator may see anyway.
-func passwordStays(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, provider string, before, after loom.Node) error {
+func checkPasswordTarget(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, provider string, before, after loom.Node) error {
 	if after.Addresses[loom.AccessV4] == before.Addresses[loom.AccessV4] {
 		return nil
 	}

@@ -35,7 +35,7 @@ func (u *Clusters) Operation(ctx context.Context, actor loom.Actor, ref loom.Ope
 	if err != nil {
 		return op, err
 	}
-	return op, u.wait(ctx, actor.Tenant, &op)
+	return op, u.explainWaiting(ctx, actor.Tenant, &op)
 }
 
 // LatestOperations reads the newest operations of listed clusters that the actor may
@@ -73,7 +73,7 @@ func (u *Clusters) seeOperation(ctx context.Context, actor loom.Actor, ref loom.
 }
 
 func (u *Clusters) operationStatus(ctx context.Context, actor loom.Actor, ref loom.OperationRef) (loom.OperationStatus, error) {
-	status, err := once(ctx, statusRead{actor.Tenant, ref}, func() (loom.OperationStatus, error) {
+	status, err := cached(ctx, statusRead{actor.Tenant, ref}, func() (loom.OperationStatus, error) {
 		return store.OperationStatus(ctx, u.kept, actor.Tenant, ref)
 	})
 	if isNotFound(err) {
@@ -82,7 +82,7 @@ func (u *Clusters) operationStatus(ctx context.Context, actor loom.Actor, ref lo
 	return status, err
 }
 
-// PlanOf gives the stored plan of an operation as a graph, and each of its tasks
+// PlanOf returns the stored plan of an operation as a graph, and each of its tasks
 // by number as it is now.
 func (u *Clusters) PlanOf(ctx context.Context, actor loom.Actor, ref loom.OperationRef) (loom.Plan, map[int]loom.Task, error) {
 	op, err := u.Operation(ctx, actor, ref)
@@ -100,16 +100,16 @@ type OperationListInput struct {
 	Actions  []loom.ClusterAction
 }
 
-// Listed is a page of a list; Next and Prev are cursors, empty at the ends.
-type Listed[T any] struct {
+// ListPage is a page of a list; Next and Prev are cursors, empty at the ends.
+type ListPage[T any] struct {
 	Items      []T
 	Next, Prev string
 }
 
 // OperationPage lists operations of a cluster. Invalid for a wrong sort, limit,
 // filter or cursor.
-func (u *Clusters) OperationPage(ctx context.Context, actor loom.Actor, id loom.ClusterID, in OperationListInput) (Listed[loom.Operation], error) {
-	var none Listed[loom.Operation]
+func (u *Clusters) OperationPage(ctx context.Context, actor loom.Actor, id loom.ClusterID, in OperationListInput) (ListPage[loom.Operation], error) {
+	var none ListPage[loom.Operation]
 	if err := u.see(ctx, actor, id); err != nil {
 		return none, err
 	}
@@ -151,8 +151,8 @@ func unknown[T ~string](field string, given, valid []T) []loom.FieldError {
 
 // pageByNumber reads a page of a list in the order of its running numbers. The
 // filter, as a text, ties cursors to the list they were made for.
-func pageByNumber[T any](p loom.Page, filter string, sorts []string, number func(T) int, read func(store.NumberRange) ([]T, error)) (Listed[T], error) {
-	var out Listed[T]
+func pageByNumber[T any](p loom.Page, filter string, sorts []string, number func(T) int, read func(store.NumberRange) ([]T, error)) (ListPage[T], error) {
+	var out ListPage[T]
 	cursor, err := p.Check(2, sorts...)
 	if err != nil {
 		return out, err
@@ -211,7 +211,7 @@ func latestOperation(ctx context.Context, q sqlx.ExtContext, c loom.Cluster) (*l
 	return &op, nil
 }
 
-// halfDone gives the newest operation that began and neither ended well nor was taken
+// halfDone returns the newest operation that began and neither ended well nor was taken
 // back, unless a later one has put things right.
 func (u *Clusters) halfDone(ctx context.Context, cluster loom.Cluster) (*loom.Operation, error) {
 	operations, err := store.OperationsByCluster(ctx, u.db, cluster.Owner.Tenant, cluster.ID)
@@ -231,12 +231,12 @@ func (u *Clusters) halfDone(ctx context.Context, cluster loom.Cluster) (*loom.Op
 	return nil, nil
 }
 
-// wait says in the operation why it does not go on, if it does not.
-func (u *Clusters) wait(ctx context.Context, tenant loom.TenantID, op *loom.Operation) error {
+// explainWaiting sets in the operation why it does not progress, if it does not.
+func (u *Clusters) explainWaiting(ctx context.Context, tenant loom.TenantID, op *loom.Operation) error {
 	if op == nil || op.Status.Final() {
 		return nil
 	}
-	if op.Waiting = waitsAnyway(op); op.Waiting != "" {
+	if op.Waiting = waitingByStatus(op); op.Waiting != "" {
 		return nil
 	}
 	defer func() {
@@ -267,7 +267,7 @@ func (u *Clusters) wait(ctx context.Context, tenant loom.TenantID, op *loom.Oper
 		}
 	}
 	try.At = try.At.In(loom.ZoneOf(ctx))
-	if op.Waiting = waitsForWorkers(q); op.Waiting == "" && retries {
+	if op.Waiting = waitingForWorkers(q); op.Waiting == "" && retries {
 		op.Waiting, op.ForRetry = retryText(try), true
 	}
 	return nil
@@ -282,13 +282,13 @@ func (u *Clusters) NextTries(ctx context.Context, actor loom.Actor, ref loom.Ope
 	if err := u.seeOperation(ctx, actor, ref); err != nil {
 		return nil, err
 	}
-	return once(ctx, listRead{operationRead{actor.Tenant, ref}, limit}, func() ([]NextTry, error) {
+	return cached(ctx, nextTriesRead{operationRead{actor.Tenant, ref}, limit}, func() ([]NextTry, error) {
 		return store.NextTriesOf(ctx, u.kept, actor.Tenant, ref, limit)
 	})
 }
 
-// listRead is the key of a list of so many retries.
-type listRead struct {
+// nextTriesRead is the key of a list of so many retries.
+type nextTriesRead struct {
 	operationRead
 	limit int
 }
@@ -299,15 +299,15 @@ func (u *Clusters) nextTry(ctx context.Context, tenant loom.TenantID, ref loom.O
 		try store.NextTry
 		ok  bool
 	}
-	f, err := once(ctx, triesRead{tenant, ref}, func() (f found, err error) {
+	f, err := cached(ctx, nextTryRead{tenant, ref}, func() (f found, err error) {
 		f.try, f.ok, err = store.NextTryOf(ctx, u.kept, tenant, ref)
 		return f, err
 	})
 	return f.try, f.ok, err
 }
 
-// waitsAnyway is why an operation waits in a state that says so itself.
-func waitsAnyway(op *loom.Operation) string {
+// waitingByStatus returns why an operation waits where its status implies that, else "".
+func waitingByStatus(op *loom.Operation) string {
 	running := op.Tasks[loom.TaskRunning]
 	switch {
 	case op.Status == loom.OperationNotSubmitted:
@@ -329,9 +329,9 @@ func stillRun(n int) string {
 	return fmt.Sprintf("%d tasks that were begun still run", n)
 }
 
-// waitsForWorkers words why no worker takes the ready tasks of an operation, "" where one
+// waitingForWorkers words why no worker takes the ready tasks of an operation, "" where one
 // may. q is nil while others of its tasks run.
-func waitsForWorkers(q *store.Queueing) string {
+func waitingForWorkers(q *store.Queueing) string {
 	switch {
 	case q == nil:
 	case q.Paused:

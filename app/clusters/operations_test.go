@@ -155,7 +155,7 @@ func TestPagesOfTasksCoverThePlan(t *testing.T) {
 		for limit := 1; limit <= total+1; limit++ {
 			var numbers []int
 			page := loom.Page{Sort: sort, Limit: limit}
-			last := clusters.Listed[clusters.TaskView]{}
+			last := clusters.ListPage[clusters.TaskView]{}
 			for more := true; more; more = last.Next != "" {
 				page.After = last.Next
 				if last, err = b.clusters.TaskPage(b.ctx, b.ana(), ref, clusters.TaskListInput{Page: page}); err != nil {
@@ -211,7 +211,7 @@ func TestCountsFromGroups(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx := clusters.Grouped(clusters.Once(b.ctx))
+		ctx := clusters.WithTaskGroups(clusters.WithReadCache(b.ctx))
 		grouped, err := b.clusters.Operation(ctx, b.ana(), ref)
 		if err != nil {
 			t.Fatal(err)

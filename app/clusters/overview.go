@@ -16,8 +16,8 @@ type ClusterView struct {
 	loom.Cluster
 	// Nodes by number, with their history; secrets among their facts are masked. They
 	// are those of the layout and those on their way out; of a cluster that was deleted
-	// those that it had then. Gone are those that left it before.
-	Nodes, Gone []loom.Node
+	// those that it had then. FormerNodes left it before.
+	Nodes, FormerNodes []loom.Node
 	// Unmet are the services that do not serve, by node; only of
 	// nodes that are ready or failed.
 	Unmet map[loom.NodeID]Unmet
@@ -56,13 +56,13 @@ func (u *Clusters) Cluster(ctx context.Context, actor loom.Actor, id loom.Cluste
 	if err != nil {
 		return v, err
 	}
-	for _, nodes := range [][]loom.Node{v.Nodes, v.Gone} {
+	for _, nodes := range [][]loom.Node{v.Nodes, v.FormerNodes} {
 		for i := range nodes {
 			maskFacts(&nodes[i])
 		}
 	}
 	history, err := store.NodeActions(ctx, u.db, actor.Tenant, id, "", maxNodeActions)
-	for _, nodes := range [][]loom.Node{v.Nodes, v.Gone} {
+	for _, nodes := range [][]loom.Node{v.Nodes, v.FormerNodes} {
 		for i := range nodes {
 			nodes[i].Actions = history[nodes[i].ID]
 		}
@@ -90,7 +90,7 @@ func (u *Clusters) overview(ctx context.Context, actor loom.Actor, id loom.Clust
 	if err != nil {
 		return v, err
 	}
-	if err := u.divide(ctx, &v, all); err != nil {
+	if err := u.splitNodes(ctx, &v, all); err != nil {
 		return v, err
 	}
 	v.expandLinks()
@@ -103,7 +103,7 @@ func (u *Clusters) overview(ctx context.Context, actor loom.Actor, id loom.Clust
 	if v.Skipped, err = store.SkippedTasks(ctx, u.kept, actor.Tenant, id, maxShownSkipped); err != nil {
 		return v, err
 	}
-	if err := u.remains(ctx, actor, &v); err != nil {
+	if err := u.readLease(ctx, actor, &v); err != nil {
 		return v, err
 	}
 	v.Lease = cluster.Template.Administration.Lease.Limits(cluster.Created, cluster.Expires)
@@ -114,8 +114,8 @@ func (u *Clusters) overview(ctx context.Context, actor loom.Actor, id loom.Clust
 	return v, err
 }
 
-// divide tells the nodes of a cluster from those that left it in an earlier operation.
-func (u *Clusters) divide(ctx context.Context, v *ClusterView, all []loom.Node) error {
+// splitNodes separates the nodes of a cluster from those that left it in an earlier operation.
+func (u *Clusters) splitNodes(ctx context.Context, v *ClusterView, all []loom.Node) error {
 	gone := func(n loom.Node) bool { return n.Leaving && n.State == loom.NodeDeleted }
 	switch {
 	case v.Latest != nil && v.Latest.Action == loom.ClusterDelete:
@@ -137,7 +137,7 @@ func (u *Clusters) divide(ctx context.Context, v *ClusterView, all []loom.Node) 
 	}
 	for _, n := range all {
 		if gone(n) {
-			v.Gone = append(v.Gone, n)
+			v.FormerNodes = append(v.FormerNodes, n)
 		} else {
 			v.Nodes = append(v.Nodes, n)
 		}
@@ -155,7 +155,7 @@ func (u *Clusters) load(ctx context.Context, actor loom.Actor, id loom.ClusterID
 	if err != nil {
 		return cluster, nil, err
 	}
-	return cluster, latest, u.wait(ctx, actor.Tenant, latest)
+	return cluster, latest, u.explainWaiting(ctx, actor.Tenant, latest)
 }
 
 // allowed says of each verb why it cannot begin now. A refused operation changed nothing.
@@ -330,9 +330,9 @@ func (v *ClusterView) ExpandedConfig(self loom.NodeID) (config map[string]any, p
 	return expanded, problems
 }
 
-// remains reads what is to be said of the end of a cluster's lease and of machines
+// readLease reads what is to be said of the end of a cluster's lease and of machines
 // that its delete left behind.
-func (u *Clusters) remains(ctx context.Context, actor loom.Actor, v *ClusterView) error {
+func (u *Clusters) readLease(ctx context.Context, actor loom.Actor, v *ClusterView) error {
 	if v.Status == loom.ClusterTerminated {
 		return nil
 	}

@@ -14,35 +14,35 @@ import (
 	"loom/app/store"
 )
 
-// building is what a preview promises of a provider: its name, its type and the fields
+// machineSpec is what a preview promises of a provider: its name, its type and the fields
 // that decide what is built and where. How it is signed in to may change until then.
-type building struct {
+type machineSpec struct {
 	loom.Base
 	Type   string            `json:"providertype"`
 	Fields map[string]string `json:"fields"`
 }
 
-// buildingOf reads the type of a provider for it; a type that is gone knows no field.
-func buildingOf(ctx context.Context, q sqlx.ExtContext, p loom.Provider) (building, loom.PluginType, error) {
+// machineSpecOf reads the type of a provider for it; a type that is gone knows no field.
+func machineSpecOf(ctx context.Context, q sqlx.ExtContext, p loom.Provider) (machineSpec, loom.PluginType, error) {
 	t, err := store.ProviderType(ctx, q, p.Type)
 	if err != nil && !isNotFound(err) {
-		return building{}, t, err
+		return machineSpec{}, t, err
 	}
-	return newBuilding(t, p), t, nil
+	return newMachineSpec(t, p), t, nil
 }
 
-func newBuilding(t loom.PluginType, p loom.Provider) building {
-	b := building{Base: p.Base, Type: p.Type, Fields: t.Building(p.Fields)}
+func newMachineSpec(t loom.PluginType, p loom.Provider) machineSpec {
+	b := machineSpec{Base: p.Base, Type: p.Type, Fields: t.Building(p.Fields)}
 	b.Version = 0
 	return b
 }
 
-// stillBuilds returns *stale unless a provider builds what a preview promised.
-func (b building) stillBuilds(ctx context.Context, q sqlx.ExtContext, p loom.Provider) error {
+// checkUnchanged returns *stale unless a provider builds what a preview promised.
+func (b machineSpec) checkUnchanged(ctx context.Context, q sqlx.ExtContext, p loom.Provider) error {
 	if p.Type == "" {
 		return &stale{[]string{fmt.Sprintf("The provider “%s” is gone.", b.Name)}}
 	}
-	now, t, err := buildingOf(ctx, q, p)
+	now, t, err := machineSpecOf(ctx, q, p)
 	if err != nil {
 		return err
 	}
@@ -66,8 +66,8 @@ func (b building) stillBuilds(ctx context.Context, q sqlx.ExtContext, p loom.Pro
 	return &stale{[]string{fmt.Sprintf("The provider “%s” makes other machines now: %s changed.", b.Name, strings.Join(moved, ", "))}}
 }
 
-// presentProvider reads a provider as it is; one that is gone has nothing but its name.
-func presentProvider(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, name string) (loom.Provider, error) {
+// currentProvider reads a provider as it is; one that is gone has nothing but its name.
+func currentProvider(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, name string) (loom.Provider, error) {
 	p, err := store.Provider(ctx, q, tenant, name)
 	if isNotFound(err) {
 		return loom.Provider{Base: loom.Base{Name: name}}, nil
@@ -78,7 +78,7 @@ func presentProvider(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantI
 // readProvider gives the change of a stored preview its provider as it is now.
 func (u *Clusters) readProvider(ctx context.Context, actor loom.Actor, c *change) error {
 	if c.Kind == loom.ChangeCreate {
-		present, err := presentProvider(ctx, u.db, actor.Tenant, c.Building.Name)
+		present, err := currentProvider(ctx, u.db, actor.Tenant, c.Building.Name)
 		c.Provider = withFields(present, c.Input.Create.ProviderFields)
 		return err
 	}
@@ -87,9 +87,9 @@ func (u *Clusters) readProvider(ctx context.Context, actor loom.Actor, c *change
 	return err
 }
 
-// permitted refuses a plan that makes machines with a provider that the tenant may not
+// checkPermitted refuses a plan that makes machines with a provider that the tenant may not
 // use. What works on machines that are there, and deletes them, is always permitted.
-func permitted(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, p loom.Provider, plan loom.Plan) error {
+func checkPermitted(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, p loom.Provider, plan loom.Plan) error {
 	if !makesMachines(plan) {
 		return nil
 	}
@@ -136,7 +136,7 @@ func takeFields(t loom.PluginType, p loom.Provider, stored []string, given map[s
 		if value == nil || value == "" {
 			continue
 		}
-		if moves(t, p, name, value) {
+		if redirectsSecrets(t, p, name, value) {
 			out.errs = append(out.errs, loom.FieldError{Field: "providerFields." + name,
 				Message: "Leave it out: the provider’s own credentials would be sent to another address, or with other checks. Ask an administrator for a provider of this address."})
 			continue
@@ -193,8 +193,8 @@ func takeFields(t loom.PluginType, p loom.Provider, stored []string, given map[s
 	return out
 }
 
-// moves reports whether a value of a field would send what the provider seals elsewhere.
-func moves(t loom.PluginType, p loom.Provider, name string, value any) bool {
+// redirectsSecrets reports whether a value of a field would send what the provider seals elsewhere.
+func redirectsSecrets(t loom.PluginType, p loom.Provider, name string, value any) bool {
 	after := withFields(p, map[string]any{name: value}).Fields
 	return slices.ContainsFunc(p.Sealed, func(sealed string) bool { return len(t.Moved(sealed, p.Fields, after)) > 0 })
 }

@@ -206,7 +206,7 @@ func TestRepairRestoresWhatShouldRun(t *testing.T) {
 	}
 	same(t, "nodes that are not ready after half a restart", b.unready(id), []string{"1001", "1002"})
 	v := b.repairs(id, 1000)
-	if v.ByAction[loom.ActionCreate] != 1 || !slices.ContainsFunc(v.Changes, func(c clusters.Change) bool {
+	if v.ByAction[loom.ActionCreate] != 1 || !slices.ContainsFunc(v.Changes, func(c clusters.ChangeLine) bool {
 		return c.Node == 1001 && c.Object == "service" && c.Name == "web" && c.New == "started" && strings.Contains(c.Because, "should run")
 	}) {
 		t.Errorf("%v, changes %+v", v.ByAction, v.Changes)
@@ -256,7 +256,7 @@ func TestRepairFinishesWhatFailed(t *testing.T) {
 	m.run(func(s step) bool { return s.Action == "install" && s.Service == "cache" && s.Node == 1001 })
 	b.ended(id, loom.OperationFailed, loom.ClusterInconsistent)
 	v := b.repairs(id, 1002)
-	if !slices.ContainsFunc(v.Changes, func(c clusters.Change) bool { return c.Node == 1001 && c.Name == "cache" && c.Change == "create" }) {
+	if !slices.ContainsFunc(v.Changes, func(c clusters.ChangeLine) bool { return c.Node == 1001 && c.Name == "cache" && c.Change == "create" }) {
 		t.Errorf("changes %+v", v.Changes)
 	}
 	m.run(nil)

@@ -21,7 +21,7 @@ func draftRollback(ctx context.Context, u *Clusters, r request, c *change) error
 	if err != nil {
 		return err
 	}
-	f := &following{Of: in.Operation}
+	f := &followUp{Of: in.Operation}
 	if c.After.State, err = u.layoutBefore(ctx, cluster, op); err != nil {
 		return err
 	}
@@ -82,12 +82,12 @@ func (u *Clusters) layoutBefore(ctx context.Context, cluster loom.Cluster, op lo
 	if nodes == nil {
 		nodes = []loom.Node{}
 	}
-	return planner.State{Nodes: nodes, Services: on(nodes, before.Services), Config: before.Config}, nil
+	return planner.State{Nodes: nodes, Services: servicesOn(nodes, before.Services), Config: before.Config}, nil
 }
 
 // readPresent finds what is there: the newest operation that left things half done,
 // what that was to lead to, and the machines; and nodes after the change without a record.
-func (u *Clusters) readPresent(ctx context.Context, cluster loom.Cluster, f *following, after ...loom.Node) error {
+func (u *Clusters) readPresent(ctx context.Context, cluster loom.Cluster, f *followUp, after ...loom.Node) error {
 	tenant := cluster.Owner.Tenant
 	all, err := store.NodesByCluster(ctx, u.db, tenant, cluster.ID)
 	if err != nil {
@@ -111,7 +111,7 @@ func (u *Clusters) readPresent(ctx context.Context, cluster loom.Cluster, f *fol
 	}
 	for _, n := range after {
 		if !known[n.ID] {
-			f.Lost = append(f.Lost, n.ID)
+			f.Unrecorded = append(f.Unrecorded, n.ID)
 		}
 	}
 	if failed == nil {
@@ -161,7 +161,7 @@ func planRollback(ctx context.Context, u *Clusters, c *change, tenant loom.Tenan
 func sameLayout(a, b planner.State) bool {
 	return slices.EqualFunc(a.Nodes, b.Nodes, func(x, y loom.Node) bool {
 		return x.ID == y.ID && x.HardwareType == y.HardwareType && x.ImageType == y.ImageType && slices.Equal(x.Services, y.Services)
-	}) && maps.Equal(versionsOf(on(a.Nodes, a.Services)), versionsOf(on(b.Nodes, b.Services)))
+	}) && maps.Equal(versionsOf(servicesOn(a.Nodes, a.Services)), versionsOf(servicesOn(b.Nodes, b.Services)))
 }
 
 func summarizeRollback(v *PreviewView) string {
@@ -169,7 +169,7 @@ func summarizeRollback(v *PreviewView) string {
 	for _, part := range []struct {
 		n    int
 		word string
-	}{{v.Made, "adds"}, {v.Replaced, "replaces"}, {v.Left, "removes"}} {
+	}{{v.NodesAdded, "adds"}, {v.NodesReplaced, "replaces"}, {v.NodesRemoved, "removes"}} {
 		if part.n > 0 {
 			what += ", " + part.word + " " + count(part.n, "node")
 		}

@@ -22,8 +22,8 @@ func summarizeRun(v *PreviewView) string {
 	return word + " " + count(len(v.Affected), "service")
 }
 
-// reasonOfRunning says why a service that the request does not name is started or stopped.
-func reasonOfRunning(c *change, line *Change, actions map[loom.TaskAction]bool) {
+// reasonOfRunning explains why a service that the request does not name is started or stopped.
+func reasonOfRunning(c *change, line *ChangeLine, actions map[loom.TaskAction]bool) {
 	named := c.Input.Service
 	switch {
 	case named == "" || named == line.Name:

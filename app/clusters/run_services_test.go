@@ -8,7 +8,7 @@ import (
 	"loom/app/loom"
 )
 
-// withStops gives the services of the bundle STOP actions.
+// withStops returns the services of the bundle STOP actions.
 func (b *bundle) withStops() {
 	for _, name := range []string{"db", "web"} {
 		s := service(name, []string{"base"})
@@ -21,7 +21,7 @@ func (b *bundle) withStops() {
 	}
 }
 
-// tasks gives "action service" of each task of a preview's plan, once each.
+// tasks returns "action service" of each task of a preview's plan, once each.
 func tasks(v clusters.PreviewView) string {
 	seen := map[string]bool{}
 	var out []string

@@ -252,7 +252,7 @@ func parse(t *testing.T, text string) map[string]any {
 	return v
 }
 
-// withRoles gives the services of the bundle what changes of a layout look at: db
+// withRoles returns the services of the bundle what changes of a layout look at: db
 // follows web, all can be stopped and only web be removed; there is a larger type.
 func (b *bundle) withRoles() {
 	b.t.Helper()
@@ -319,7 +319,7 @@ func (b *bundle) alter(kind loom.ChangeKind, id loom.ClusterID, in clusters.Chan
 func (b *bundle) node(id loom.ClusterID, number int) loom.NodeID {
 	b.t.Helper()
 	v := b.cluster(id)
-	for _, n := range slices.Concat(v.Nodes, v.Gone) {
+	for _, n := range slices.Concat(v.Nodes, v.FormerNodes) {
 		if n.Number == number {
 			return n.ID
 		}

@@ -107,8 +107,8 @@ type TaskListInput struct {
 // TaskPage lists tasks of an operation with what they wait for; it reads no more of
 // the plan than the page. Attempts and Next are left out. Invalid for a wrong sort,
 // limit, filter or cursor.
-func (u *Clusters) TaskPage(ctx context.Context, actor loom.Actor, ref loom.OperationRef, in TaskListInput) (Listed[TaskView], error) {
-	var none Listed[TaskView]
+func (u *Clusters) TaskPage(ctx context.Context, actor loom.Actor, ref loom.OperationRef, in TaskListInput) (ListPage[TaskView], error) {
+	var none ListPage[TaskView]
 	if err := u.seeOperation(ctx, actor, ref); err != nil {
 		return none, err
 	}
@@ -137,8 +137,8 @@ func (u *Clusters) TaskPage(ctx context.Context, actor loom.Actor, ref loom.Oper
 // service and status.
 type TaskGroup = store.TaskGroup
 
-// NodeCourse sums up what an operation does on a node.
-type NodeCourse = store.NodeCourse
+// NodeProgress sums up what an operation does on a node.
+type NodeProgress = store.NodeCourse
 
 // NodeName names a node that an operation is about.
 type NodeName = store.NodeName
@@ -161,8 +161,8 @@ func (u *Clusters) TaskStatuses(ctx context.Context, actor loom.Actor, ref loom.
 	return store.TaskStatuses(ctx, u.kept, actor.Tenant, ref)
 }
 
-// NodeCourses sums the tasks of an operation up by node, by number. NotFound.
-func (u *Clusters) NodeCourses(ctx context.Context, actor loom.Actor, ref loom.OperationRef) ([]NodeCourse, error) {
+// NodeProgress sums the tasks of an operation up by node, by number. NotFound.
+func (u *Clusters) NodeProgress(ctx context.Context, actor loom.Actor, ref loom.OperationRef) ([]NodeProgress, error) {
 	if err := u.seeOperation(ctx, actor, ref); err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func TestUpgrade(t *testing.T) {
 	if !strings.HasPrefix(v.Summary(), "Brings 1 service to the newest version, runs ") || v.ByAction[loom.ActionStop] != 3 || v.ByAction[loom.ActionInstall] != 3 {
 		t.Errorf("summary %q, %v", v.Summary(), v.ByAction)
 	}
-	var web []clusters.Change
+	var web []clusters.ChangeLine
 	for _, c := range v.Changes {
 		if c.Name == "web" {
 			web = append(web, c)
@@ -131,7 +131,7 @@ func (b *bundle) nothingNewer(when string, id loom.ClusterID) {
 	}
 }
 
-// newerFiles gives what an upgrade of a cluster would say of the files of services.
+// newerFiles returns what an upgrade of a cluster would say of the files of services.
 func (b *bundle) newerFiles(id loom.ClusterID) string {
 	b.t.Helper()
 	files, err := b.clusters.UpgradeFiles(b.ctx, b.ana(), id)

@@ -49,8 +49,8 @@ func checkNamed(names []string, there func(name string) bool) []loom.FieldError 
 	return []loom.FieldError{{Field: "services", Message: text + "."}}
 }
 
-// has tells whether a map holds a name.
-func has[V any](m map[string]V) func(name string) bool {
+// contains returns whether a map contains a name.
+func contains[V any](m map[string]V) func(name string) bool {
 	return func(name string) bool { _, there := m[name]; return there }
 }
 
@@ -61,7 +61,7 @@ const (
 	maxLabel    = 255
 )
 
-// checkStorable finds what the database cannot hold: the character NUL, text
+// checkStorable finds what the database cannot store: the character NUL, text
 // that is not UTF-8, numbers beyond all bounds, bottomless nesting.
 func checkStorable(field string, value any) []loom.FieldError {
 	problem := ""

@@ -64,15 +64,15 @@ func (u *Clusters) warnOfVersions(ctx context.Context, tenant loom.TenantID, c *
 // warnOfLoss says what is gone afterwards.
 func (c *change) warnOfLoss() {
 	if gone := c.removed(); len(gone) > 0 {
-		c.warn("%s is lost.", these(gone, "leaves: what is on the disks of its machine", "leave: what is on the disks of their machines"))
+		c.warn("%s is lost.", nodesText(gone, "leaves: what is on the disks of its machine", "leave: what is on the disks of their machines"))
 	}
 	if other := c.replaced(); len(other) > 0 {
-		c.warn("%s is lost.", these(other, "gets another machine: what is on the disks of the present one", "get other machines: what is on the disks of the present ones"))
+		c.warn("%s is lost.", nodesText(other, "gets another machine: what is on the disks of the present one", "get other machines: what is on the disks of the present ones"))
 	}
 	if dead := c.filter(func(before, _ *loom.Node) bool {
 		return before != nil && slices.Contains(c.Input.Change.Dead, before.ID)
 	}); len(dead) > 0 {
-		c.warn("%s as dead: nothing is drained or stopped there, and what is on the disks is not saved.", these(dead, "counts", "count"))
+		c.warn("%s as dead: nothing is drained or stopped there, and what is on the disks is not saved.", nodesText(dead, "counts", "count"))
 	}
 	for _, why := range c.Why {
 		c.warn("%s", why)
@@ -111,7 +111,7 @@ func (u *Clusters) warnOfPlugins(ctx context.Context, tenant loom.TenantID, c *c
 	for _, n := range fresh {
 		automators = append(automators, n.Automators...)
 	}
-	if c.of.brings {
+	if c.of.installs {
 		automators = automatorsOf(c.Services, c.After.Services)
 	}
 	if len(fresh) == 0 && len(automators) == 0 {
@@ -122,17 +122,17 @@ func (u *Clusters) warnOfPlugins(ctx context.Context, tenant loom.TenantID, c *c
 		return err
 	}
 	if len(fresh) > 0 && !slices.Contains(carried, c.Provider.Type) {
-		c.Warnings = append(c.Warnings, noProvider(c.Provider.Type))
+		c.Warnings = append(c.Warnings, missingProvider(c.Provider.Type))
 	}
-	c.Warnings = append(c.Warnings, notCarried(carried, automators)...)
+	c.Warnings = append(c.Warnings, missingAutomators(carried, automators)...)
 	return nil
 }
 
-func noProvider(name string) string {
+func missingProvider(name string) string {
 	return fmt.Sprintf("No running provisioner carries the provider plugin “%s”, so no machine could be made; use another provider, or start a provisioner that has it.", name)
 }
 
-func notCarried(carried, automators []string) []string {
+func missingAutomators(carried, automators []string) []string {
 	var warnings []string
 	slices.Sort(automators)
 	for _, name := range slices.Compact(automators) {

@@ -65,8 +65,8 @@ func (f *tryForm) apply(suggestion string) {
 const tryPrefix = "try."
 
 // input is the question that the form asks, with what cannot be read.
-func (f *tryForm) input() (clusters.TrialInput, ui.FormErrors) {
-	in := clusters.TrialInput{Provider: f.Provider, HardwareType: f.Hardware, ImageType: f.Image, Services: f.Services}
+func (f *tryForm) input() (clusters.DryRunInput, ui.FormErrors) {
+	in := clusters.DryRunInput{Provider: f.Provider, HardwareType: f.Hardware, ImageType: f.Image, Services: f.Services}
 	var errs []loom.FieldError
 	for _, n := range []struct {
 		name, text string
@@ -148,8 +148,8 @@ type tried struct {
 // try asks and words the answer. The form is filled in where it says nothing.
 func (s *Server) try(ctx context.Context, actor loom.Actor, f *tryForm, what tried) (templateview.TryFields, templateview.TryAnswer, error) {
 	in, errs := f.input()
-	in.Template, in.Draft = what.name, what.draft
-	t, err := s.Clusters.TryTemplate(ctx, actor, in)
+	in.Template, in.Unsaved = what.name, what.draft
+	t, err := s.Clusters.DryRunTemplate(ctx, actor, in)
 	if err != nil {
 		return templateview.TryFields{}, templateview.TryAnswer{}, err
 	}
@@ -162,14 +162,14 @@ func (s *Server) try(ctx context.Context, actor loom.Actor, f *tryForm, what tri
 	for _, p := range providers.Items {
 		names = append(names, p.Entry.Meta().Name)
 	}
-	if f.Machines == "" && t.Asked.Machines > 0 {
-		f.Machines = strconv.Itoa(t.Asked.Machines)
+	if f.Machines == "" && t.Chosen.Machines > 0 {
+		f.Machines = strconv.Itoa(t.Chosen.Machines)
 	}
 	return tryFields(f, t, names, errs), tryAnswer(t, what), nil
 }
 
 // tryFields are the fields of the form.
-func tryFields(f *tryForm, t clusters.Trial, providers []string, errs ui.FormErrors) templateview.TryFields {
+func tryFields(f *tryForm, t clusters.DryRun, providers []string, errs ui.FormErrors) templateview.TryFields {
 	number := func(name, label, value, help string) ui.FieldModel {
 		return ui.FieldModel{Name: name, Label: label, Kind: ui.FieldNumber, Value: value, Min: "1", Help: help, Error: errs.For(name), Optional: true}
 	}
@@ -226,7 +226,7 @@ func (f *tryForm) differs(d loom.Defaults) string {
 }
 
 // tryAnswer words what came of a trial.
-func tryAnswer(t clusters.Trial, what tried) templateview.TryAnswer {
+func tryAnswer(t clusters.DryRun, what tried) templateview.TryAnswer {
 	var a templateview.TryAnswer
 	if len(t.Fields) > 0 {
 		a.Panel.Head = ui.CheckModel{State: ui.CheckIncomplete, Headline: "It cannot be tried yet"}
@@ -235,13 +235,13 @@ func tryAnswer(t clusters.Trial, what tried) templateview.TryAnswer {
 		}
 		return a
 	}
-	if len(t.Lost) > 0 {
+	if len(t.Missing) > 0 {
 		a.Panel.Head = ui.CheckModel{State: ui.CheckIncomplete, Headline: "Something that it needs is missing"}
-		a.Lost, a.Apply = lostModels(t.Lost, what.name, ""), withoutLost(t.Lost, what)
+		a.Lost, a.Apply = lostModels(t.Missing, what.name, ""), withoutLost(t.Missing, what)
 		return a
 	}
 	a.Panel = tryPanel(t)
-	if u := t.Asked.Unsat; u != nil {
+	if u := t.Chosen.Unsat; u != nil {
 		for _, su := range u.Suggestions {
 			suggest(&a, su, what)
 		}
@@ -289,33 +289,33 @@ func tryName(field string) string {
 }
 
 // tryPanel is the answer about the asked size.
-func tryPanel(t clusters.Trial) (m clusterview.CheckPanel) {
-	switch t.Asked.State {
-	case clusters.TrialFits:
-		m.Head = ui.CheckModel{State: ui.CheckFits, Headline: page.FitsHeadline(t.Asked.Layout)}
-		m.Layout = ui.NewLayoutPicture("trial-layout", t.Asked.Layout)
+func tryPanel(t clusters.DryRun) (m clusterview.CheckPanel) {
+	switch t.Chosen.State {
+	case clusters.SizeWorks:
+		m.Head = ui.CheckModel{State: ui.CheckFits, Headline: page.FitsHeadline(t.Chosen.Layout)}
+		m.Layout = ui.NewLayoutPicture("trial-layout", t.Chosen.Layout)
 		if t.Tasks > 0 {
 			m.Facts = []ui.Def{{Term: "Plan", Text: ui.Count(t.Tasks, "task", "tasks") + " in " + ui.Count(t.Stages, "stage", "stages")}}
 		}
-	case clusters.TrialCannot:
-		m.Head = ui.CheckModel{State: ui.CheckCannot, Headline: strings.TrimSuffix(t.Asked.Unsat.Headline, ".")}
-		for _, r := range t.Asked.Unsat.Reasons {
+	case clusters.SizeImpossible:
+		m.Head = ui.CheckModel{State: ui.CheckCannot, Headline: strings.TrimSuffix(t.Chosen.Unsat.Headline, ".")}
+		for _, r := range t.Chosen.Unsat.Reasons {
 			m.Reasons = append(m.Reasons, ui.Reason{Text: r.Message})
 		}
 	default:
-		m.Head = ui.CheckModel{State: ui.CheckUnsure, Headline: "The search for " + ui.Count(t.Asked.Machines, "node", "nodes") + " took too long", Note: "A preview searches longer, up to 30 s."}
+		m.Head = ui.CheckModel{State: ui.CheckUnsure, Headline: "The search for " + ui.Count(t.Chosen.Machines, "node", "nodes") + " took too long", Note: "A preview searches longer, up to 30 s."}
 	}
 	m.Warnings = t.Warnings
 	return m
 }
 
 // trySizes is the chart of all sizes.
-func trySizes(t clusters.Trial, what tried) templateview.SizesModel {
+func trySizes(t clusters.DryRun, what tried) templateview.SizesModel {
 	m := templateview.SizesModel{Summary: trySummary(t)}
 	for _, size := range t.Sizes {
 		row := templateview.SizeRow{
 			Machines: size.Machines, State: templateview.SizeState(size.State), Why: whyNot(size.Why()),
-			Asked: size.Machines == t.Asked.Machines,
+			Asked: size.Machines == t.Chosen.Machines,
 		}
 		if what.link != nil {
 			row.Href = what.link(size.Machines)
@@ -345,7 +345,7 @@ func whyNot(reason string) string {
 }
 
 // trySummary is the answer about all sizes in a sentence.
-func trySummary(t clusters.Trial) string {
+func trySummary(t clusters.DryRun) string {
 	low, high := t.Facts.MinMachines, t.Facts.MaxMachines
 	switch {
 	case t.Unsure:

@@ -158,7 +158,7 @@ func leavingPart(v clusters.ClusterView, f changeForm, p *clusters.PreviewView, 
 	}
 	if p != nil {
 		ticked = nil
-		for _, n := range p.Gone {
+		for _, n := range p.RemovedNodes {
 			ticked = append(ticked, string(n.ID))
 		}
 	}
@@ -317,8 +317,8 @@ func (s *Server) configureAgain(ctx context.Context, actor loom.Actor, v cluster
 	if err != nil {
 		return err
 	}
-	in := p.Asked.Configure
-	if p.Asked.Cluster != v.ID || in == nil {
+	in := p.Request.Configure
+	if p.Request.Cluster != v.ID || in == nil {
 		return loom.NewError(loom.NotFound, "Preview %.40s is not about the config of this cluster.", id)
 	}
 	config := in.Config
@@ -443,7 +443,7 @@ func (s *Server) tryChange(ctx context.Context, actor loom.Actor, v clusters.Clu
 	err := loom.InvalidFields(errs)
 	if err == nil {
 		var p clusters.PreviewView
-		if p, err = s.Clusters.Try(ctx, actor, in); err == nil {
+		if p, err = s.Clusters.PreviewUnsaved(ctx, actor, in); err == nil {
 			return fittingPanel(v, f, p), nil
 		}
 	}
