@@ -13,7 +13,7 @@ import (
 	"loom/app/store"
 )
 
-func (b *bundle) ways(actor loom.Actor, id loom.ClusterID) []clusters.Access {
+func (b *bundle) accessOf(actor loom.Actor, id loom.ClusterID) []clusters.Access {
 	b.t.Helper()
 	v, err := b.clusters.Overview(b.ctx, actor, id)
 	if err != nil {
@@ -32,7 +32,7 @@ func (b *bundle) ways(actor loom.Actor, id loom.ClusterID) []clusters.Access {
 
 // What a task that succeeded says is on the machine is kept; what a service says is not,
 // nor what a try that failed says.
-func TestOnlyMachinesTellTheirKeys(t *testing.T) {
+func TestOnlyMachinesReportTheirKeys(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	id := b.create(b.ana(), 2).Cluster
@@ -54,14 +54,14 @@ func TestOnlyMachinesTellTheirKeys(t *testing.T) {
 }
 
 // Each viewer is told of the way that works for him.
-func TestWaysIn(t *testing.T) {
+func TestSSHAccess(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	id := b.create(b.ana(), 2).Cluster
 	b.runTasks("")
 	is := func(when string, actor loom.Actor, want clusters.Access) {
 		t.Helper()
-		for _, way := range b.ways(actor, id) {
+		for _, way := range b.accessOf(actor, id) {
 			if way != want {
 				t.Errorf("%s: %s gets in by %q, want %q", when, actor.User, way, want)
 			}
@@ -100,7 +100,7 @@ func TestWaysIn(t *testing.T) {
 
 // Where the provider brings the sign-in no pair is made, there is none to download, and
 // what is shown is that nobody has a way in until keys are added.
-func TestProviderBringsTheSignIn(t *testing.T) {
+func TestProviderWithItsOwnSignIn(t *testing.T) {
 	t.Parallel()
 	for name, p := range map[string]loom.Provider{
 		"key":      {Fields: map[string]any{"ssh_key_resource": "prod"}},
@@ -116,14 +116,14 @@ func TestProviderBringsTheSignIn(t *testing.T) {
 			if n := b.count(`SELECT count(*) FROM secrets WHERE entity LIKE 'cluster:%'`); n != 0 {
 				t.Errorf("%d values are sealed for the cluster", n)
 			}
-			if ways := b.ways(b.ana(), id); !slices.Equal(ways, []clusters.Access{clusters.AccessNone, clusters.AccessNone}) {
+			if ways := b.accessOf(b.ana(), id); !slices.Equal(ways, []clusters.Access{clusters.AccessNone, clusters.AccessNone}) {
 				t.Errorf("ways %q", ways)
 			}
 			_, err := b.clusters.Key(b.ctx, b.ana(), id)
 			wantKind(t, err, loom.NotFound)
 			_, mine := b.keys("ana", 1)
 			b.recorded(id, mine...)
-			if ways := b.ways(b.ana(), id); !slices.Equal(ways, []clusters.Access{clusters.AccessOwnKey, clusters.AccessOwnKey}) {
+			if ways := b.accessOf(b.ana(), id); !slices.Equal(ways, []clusters.Access{clusters.AccessOwnKey, clusters.AccessOwnKey}) {
 				t.Errorf("with own keys: ways %q", ways)
 			}
 		})

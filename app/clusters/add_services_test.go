@@ -323,7 +323,7 @@ func TestAddServicesIsRefused(t *testing.T) {
 }
 
 // A service that follows a new one hears of it.
-func TestFollowersHearOfNewServices(t *testing.T) {
+func TestFollowersAreConfiguredForNewServices(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.withMore()

@@ -11,8 +11,8 @@ import (
 	"loom/app/loom"
 )
 
-// mend retries the latest operation with a change.
-func (b *bundle) mend(id loom.ClusterID, in clusters.ChangeInput) loom.OperationRef {
+// amend retries the latest operation with a change.
+func (b *bundle) amend(id loom.ClusterID, in clusters.ChangeInput) loom.OperationRef {
 	b.t.Helper()
 	ref, err := b.retryOf(b.ana(), b.latest(id).Ref, in)
 	if err != nil {
@@ -23,7 +23,7 @@ func (b *bundle) mend(id loom.ClusterID, in clusters.ChangeInput) loom.Operation
 
 // A script with a typo: the newer version comes with the retry, and what is complete
 // gets no task.
-func TestMendAService(t *testing.T) {
+func TestAmendAService(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	m := b.mock()
@@ -66,7 +66,7 @@ func TestMendAService(t *testing.T) {
 }
 
 // A wrong config value: the same change by three words, all leading to an active cluster.
-func TestMendTheConfig(t *testing.T) {
+func TestAmendTheConfig(t *testing.T) {
 	t.Parallel()
 	patch := map[string]any{"web": map[string]any{"port": 81}}
 	for name, begin := range map[string]func(b *bundle, id loom.ClusterID) (loom.OperationRef, error){
@@ -114,7 +114,7 @@ func TestMendTheConfig(t *testing.T) {
 }
 
 // What cannot be had is taken off, by either word and after operations of other kinds.
-func TestMendByRemoving(t *testing.T) {
+func TestAmendByRemoving(t *testing.T) {
 	t.Parallel()
 	for name, begin := range map[string]func(b *bundle, id loom.ClusterID) (loom.OperationRef, error){
 		"retry": func(b *bundle, id loom.ClusterID) (loom.OperationRef, error) {
@@ -159,7 +159,7 @@ func sorted(services map[string]loom.Service) []string {
 	return names
 }
 
-func TestMendRefuses(t *testing.T) {
+func TestAmendRefuses(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	m := b.mock()
@@ -200,7 +200,7 @@ func TestMendRefuses(t *testing.T) {
 
 // A retry that changes things and fails as well: its undo, and a rollback of it, go back
 // to before the first operation; another retry goes on from both.
-func TestMendThatFails(t *testing.T) {
+func TestAmendThatFails(t *testing.T) {
 	t.Parallel()
 	for name := range (&bundle{}).undoable(0) {
 		t.Run(name, func(t *testing.T) {
@@ -239,7 +239,7 @@ func TestMendThatFails(t *testing.T) {
 					if _, there := b.cluster(id).Services["web"]; !there {
 						retry.Services = nil
 					}
-					b.mend(id, retry)
+					b.amend(id, retry)
 					mends++
 					m.run(later(10))
 				}
@@ -274,7 +274,7 @@ func TestMendThatFails(t *testing.T) {
 }
 
 // A hook that refuses leaves everything as the failed operation left it.
-func TestMendRefusedByAHook(t *testing.T) {
+func TestAmendRefusedByAHook(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	m := b.mock()
@@ -286,7 +286,7 @@ func TestMendRefusedByAHook(t *testing.T) {
 	before := b.records(id)
 	b.save(b.tenant, loom.KindService, role("web"))
 	b.db.MustExec(`INSERT INTO hooks (tenant_id, name, url, events, blocking) VALUES ($1, 'freeze', 'https://ci.example/', '{start}', true)`, b.tenant)
-	b.mend(id, clusters.ChangeInput{Services: []string{"web"}, ConfigPatch: map[string]any{"n": 1}})
+	b.amend(id, clusters.ChangeInput{Services: []string{"web"}, ConfigPatch: map[string]any{"n": 1}})
 	if b.records(id) == before {
 		t.Fatal("nothing changed")
 	}

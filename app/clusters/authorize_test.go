@@ -218,7 +218,7 @@ func TestKeysSurviveAKill(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if ways := fmt.Sprint(b.ways(b.ana(), id)); (ways == "[own own]") != (try == 3) {
+		if ways := fmt.Sprint(b.accessOf(b.ana(), id)); (ways == "[own own]") != (try == 3) {
 			t.Errorf("try %d: ways %s", try, ways)
 		}
 	}

@@ -22,7 +22,7 @@ func (b *bundle) remove(service string) {
 
 // What a template names and nobody made, or somebody deleted, is said alone and in
 // place of what a search would find, by everything that a create goes through.
-func TestLostServices(t *testing.T) {
+func TestMissingServices(t *testing.T) {
 	t.Parallel()
 	const (
 		named    = "The template site names the service web, which does not exist (any more). An administrator can make it again, or take it out of the template."
@@ -77,7 +77,7 @@ func TestLostServices(t *testing.T) {
 
 // A template that names a lost service makes clusters of its other services, and what
 // only the request names is still told as the request's mistake.
-func TestLostServicesThatDoNotMatter(t *testing.T) {
+func TestMissingServicesThatDoNotMatter(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.remove("web")
@@ -94,7 +94,7 @@ func TestLostServicesThatDoNotMatter(t *testing.T) {
 }
 
 // All that can be looked at by itself is told in one go.
-func TestMistakesAreToldTogether(t *testing.T) {
+func TestErrorsAreReportedTogether(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	in := request(0)

@@ -50,7 +50,7 @@ func freePlaces(t *testing.T, u *Clusters) (free int) {
 }
 
 // What waits to be tried again is waited for; work for all workers goes on meanwhile.
-func TestRemainingCountsThePause(t *testing.T) {
+func TestRemainingIncludesThePause(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	groups := []TaskGroup{
@@ -70,7 +70,7 @@ func TestRemainingCountsThePause(t *testing.T) {
 }
 
 // A name leads to the service that has it, else to the first that provides it.
-func TestOfferedNames(t *testing.T) {
+func TestServiceForAName(t *testing.T) {
 	t.Parallel()
 	service := func(name string, provides ...string) loom.Service {
 		return loom.Service{Base: loom.Base{Name: name}, Dependencies: loom.Dependencies{Provides: provides}}
@@ -83,9 +83,9 @@ func TestOfferedNames(t *testing.T) {
 	}
 }
 
-// BenchmarkLostRequirements looks for what services require that nobody offers: the time
+// BenchmarkMissingRequirements looks for what services require that nobody offers: the time
 // grows with their number, not with its square.
-func BenchmarkLostRequirements(b *testing.B) {
+func BenchmarkMissingRequirements(b *testing.B) {
 	for _, n := range []int{100, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			cv := &catalogView{services: map[string]loom.Service{}}

@@ -403,8 +403,8 @@ func TestSecretsOfAConfigAreCounted(t *testing.T) {
 	refused("a configure", "configPatch", wantKind(t, err, loom.Invalid).Fields)
 }
 
-// TestStayingMacrosAreBounded: of macros that stay as written the first hundred are listed.
-func TestStayingMacrosAreBounded(t *testing.T) {
+// TestUnexpandedMacrosAreBounded: of macros that stay as written the first hundred are listed.
+func TestUnexpandedMacrosAreBounded(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	in := request(2)

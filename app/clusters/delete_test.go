@@ -196,7 +196,7 @@ func TestAbandon(t *testing.T) {
 }
 
 // A delete that left something can be begun again, and then ends.
-func TestDeleteAgain(t *testing.T) {
+func TestDeleteOfADeletedCluster(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	id := b.leave()

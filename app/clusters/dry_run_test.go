@@ -26,7 +26,7 @@ func gapTemplate() *loom.Template {
 	return t
 }
 
-func TestTrialShowsGaps(t *testing.T) {
+func TestDryRunShowsGaps(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.save(b.tenant, loom.KindTemplate, gapTemplate())
@@ -64,7 +64,7 @@ func TestTrialShowsGaps(t *testing.T) {
 	}
 }
 
-func TestTrialOfASizeThatDoesNotFit(t *testing.T) {
+func TestDryRunOfASizeThatDoesNotFit(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	trial, err := b.clusters.DryRunTemplate(b.ctx, b.admin(), clusters.DryRunInput{Unsaved: gapTemplate(), Machines: 8})
@@ -86,7 +86,7 @@ func TestTrialOfASizeThatDoesNotFit(t *testing.T) {
 	}
 }
 
-func TestTrialOfDraftsThatCannotBeTried(t *testing.T) {
+func TestDryRunOfInvalidTemplates(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	for _, c := range []struct {
@@ -123,7 +123,7 @@ func TestTrialOfDraftsThatCannotBeTried(t *testing.T) {
 }
 
 // A draft stands in for what is stored under its name, for itself as for nothing else.
-func TestTrialOfAChangedTemplate(t *testing.T) {
+func TestDryRunOfAChangedTemplate(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	draft := siteTemplate()
@@ -138,7 +138,7 @@ func TestTrialOfAChangedTemplate(t *testing.T) {
 	}
 }
 
-func TestTrialEndsWithItsRequest(t *testing.T) {
+func TestDryRunEndsWithItsRequest(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	ctx, cancel := context.WithCancel(b.ctx)

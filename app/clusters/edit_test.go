@@ -56,7 +56,7 @@ func TestChangeExpiryAndEdit(t *testing.T) {
 
 // Who writes about a cluster changes what he changed, not what somebody else changed
 // meanwhile; where both changed the same, the second is told.
-func TestEditsOfTwo(t *testing.T) {
+func TestConcurrentEdits(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	ref := b.create(b.ana(), 2)

@@ -316,7 +316,7 @@ func TestSizesAreRefused(t *testing.T) {
 	}
 }
 
-func TestAlterationsLookAtStateAndRights(t *testing.T) {
+func TestLayoutChangesCheckStateAndRights(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.withRoles()
@@ -360,7 +360,7 @@ func TestAlterationsLookAtStateAndRights(t *testing.T) {
 	}
 }
 
-func TestStalePreviewsOfAlterations(t *testing.T) {
+func TestStalePreviewsOfLayoutChanges(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.withRoles()
@@ -412,7 +412,7 @@ func TestStalePreviewsOfAlterations(t *testing.T) {
 }
 
 // A hook that refuses, and an abort while it is asked, leave the cluster as it was.
-func TestAlterationsThatNeverBegin(t *testing.T) {
+func TestLayoutChangesThatNeverBegin(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.withRoles()
@@ -459,7 +459,7 @@ func TestAlterationsThatNeverBegin(t *testing.T) {
 }
 
 // Twenty requests at once: one begins, and the quota holds.
-func TestAlterationsBeginOnce(t *testing.T) {
+func TestLayoutChangesBeginOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.withRoles()
@@ -520,7 +520,7 @@ func TestShrinkLooksAtTheConfig(t *testing.T) {
 }
 
 // The policy of the request comes before that of the template, where it can be kept.
-func TestFailurePolicyOfAlterations(t *testing.T) {
+func TestFailurePolicyOfLayoutChanges(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.withRoles()
@@ -553,7 +553,7 @@ func TestFailurePolicyOfAlterations(t *testing.T) {
 
 // What failed in a batch ends the roll behind that batch: the other nodes of it, which
 // were taken down for it, serve again, and the next one is not touched.
-func TestRollEndsBehindTheBatchThatFailed(t *testing.T) {
+func TestRollingUpdateStopsAfterAFailedBatch(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		kind  loom.ChangeKind

@@ -203,7 +203,7 @@ func TestLeaseEndThatCannotBegin(t *testing.T) {
 	}
 }
 
-func TestExpireDeletesWhatIsOver(t *testing.T) {
+func TestExpireDeletesAfterTheLease(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	type kind struct {

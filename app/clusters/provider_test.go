@@ -19,8 +19,8 @@ func (b *bundle) provider(fields map[string]any) {
 	b.save(b.tenant, loom.KindProvider, &loom.Provider{Base: loom.Base{Name: "lab", Label: "The lab"}, Type: "lab", Fields: fields})
 }
 
-// liveWorld is setup with a type whose region is a place and whose account is for access.
-func liveWorld(t *testing.T) *bundle {
+// setupLive is setup with a type whose region is a place and whose account is for access.
+func setupLive(t *testing.T) *bundle {
 	b := setup(t)
 	kind := labType()
 	admin := kind.Parameters["admin"].Fields
@@ -37,7 +37,7 @@ func liveWorld(t *testing.T) *bundle {
 // that makes no machine does not care.
 func TestPreviewPromisesWhatIsBuilt(t *testing.T) {
 	t.Parallel()
-	b := liveWorld(t)
+	b := setupLive(t)
 	id, machines := b.active(2), 3
 	for _, c := range []struct {
 		what   string
@@ -91,7 +91,7 @@ func TestPreviewPromisesWhatIsBuilt(t *testing.T) {
 // in front that were given for it; what a create and an operation give adds up.
 func TestClusterKeepsOnlyItsOwnFields(t *testing.T) {
 	t.Parallel()
-	b := liveWorld(t)
+	b := setupLive(t)
 	in := request(2)
 	in.ProviderFields = map[string]any{"zone": "a"}
 	ref, err := b.clusters.Create(b.ctx, b.ana(), in)

@@ -65,7 +65,7 @@ func (b *bundle) retry(id loom.ClusterID, number int) error {
 }
 
 // A retry carries out what the cluster has; a newer version is spoken of.
-func TestRetryTellsOfNewerVersions(t *testing.T) {
+func TestRetryWarnsOfNewerVersions(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	m := b.mock()

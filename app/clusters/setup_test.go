@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// bundle is a test's own world: a database with a tenant, a small catalog and
+// bundle is what a test works on: a database with a tenant, a small catalog and
 // the use cases on it.
 type bundle struct {
 	t        *testing.T
@@ -43,21 +43,21 @@ func setupWith(t *testing.T, opts clusters.Options) *bundle {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := worldTemplate.NewDatabase(t, func(db *testkit.Database) {
-		(&bundle{t: t, ctx: context.Background(), db: db, tenant: worldTenant}).fillWorld()
+	db := setupTemplate.NewDatabase(t, func(db *testkit.Database) {
+		(&bundle{t: t, ctx: context.Background(), db: db, tenant: testTenant}).fillTenants()
 	})
-	b := &bundle{t: t, ctx: ctx, db: db, ring: ring, tenant: worldTenant}
+	b := &bundle{t: t, ctx: ctx, db: db, ring: ring, tenant: testTenant}
 	b.clusters = clusters.New(b.db.DB, ring, opts)
 	return b
 }
 
-// worldTemplate is the database that these worlds begin with.
-var worldTemplate testkit.Template
+// setupTemplate is the database that tests begin with.
+var setupTemplate testkit.Template
 
-const worldTenant loom.TenantID = "t1"
+const testTenant loom.TenantID = "t1"
 
-// fillWorld stores two tenants with their users and the catalog of one.
-func (b *bundle) fillWorld() {
+// fillTenants stores two tenants with their users and the catalog of one.
+func (b *bundle) fillTenants() {
 	ctx := b.ctx
 	b.exec(func(tx *sqlx.Tx) error {
 		if err := store.EnsureSuperTenant(ctx, tx); err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestWarningsOfPluginsThatNobodyCarries(t *testing.T) {
+func TestWarningsOfMissingPlugins(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	warnings := func() string {
