@@ -24,57 +24,8 @@ func tellOperation(w http.ResponseWriter, ref loom.OperationRef) {
 	}
 }
 
-func (a *api) configureCluster(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	id, body, err := clusterBody(w, r)
-	if err != nil {
-		return err
-	}
-	in, fields, err := wire.ReadConfigure(body)
-	if err != nil {
-		return err
-	}
-	ref, err := a.Clusters.Configure(r.Context(), actor, id, in, fields)
-	if err != nil {
-		return err
-	}
-	tellOperation(w, ref)
-	return done(w)
-}
-
-// runServices starts, stops or restarts all services of a cluster, or the one in
-// the path with what belongs to it.
-func (a *api) runServices(kind loom.ChangeKind) httpx.ActorHandler {
-	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-		id, body, err := clusterBody(w, r)
-		if err != nil {
-			return err
-		}
-		fields, err := wire.ReadOperation(loom.RestartServices, body) // as start and stop
-		if err != nil {
-			return err
-		}
-		in := clusters.ServicesInput{Kind: kind, Service: r.PathValue("service"), ProviderFields: fields}
-		ref, err := a.Clusters.RunServices(r.Context(), actor, id, in)
-		if err != nil {
-			return err
-		}
-		tellOperation(w, ref)
-		return done(w)
-	}
-}
-
-// addServices answers as the predecessor did, which told of no operation.
-func (a *api) addServices(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	ref, err := a.beginChange(w, r, actor, loom.ChangeAddServices)
-	if err != nil {
-		return err
-	}
-	tellOperation(w, ref)
-	return done(w)
-}
-
-// changeCluster begins a change of the layout or of versions, and names the operation.
-func (a *api) changeCluster(kind loom.ChangeKind) httpx.ActorHandler {
+// change begins a change of a cluster and names the operation.
+func (a *api) change(kind loom.ChangeKind) httpx.ActorHandler {
 	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 		ref, err := a.beginChange(w, r, actor, kind)
 		if err != nil {
@@ -84,8 +35,29 @@ func (a *api) changeCluster(kind loom.ChangeKind) httpx.ActorHandler {
 	}
 }
 
+// legacyChange is change with the answer of the predecessor, which named no operation.
+func (a *api) legacyChange(kind loom.ChangeKind) httpx.ActorHandler {
+	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+		ref, err := a.beginChange(w, r, actor, kind)
+		if err != nil {
+			return err
+		}
+		tellOperation(w, ref)
+		return done(w)
+	}
+}
+
+// beginChange begins a change of the cluster in the path, or of what its path names besides:
+// a service, or the operation that a retry or a rollback is about.
 func (a *api) beginChange(w http.ResponseWriter, r *http.Request, actor loom.Actor, kind loom.ChangeKind) (loom.OperationRef, error) {
-	id, body, err := clusterBody(w, r)
+	read := func(w http.ResponseWriter, r *http.Request) (loom.OperationRef, []byte, error) {
+		id, body, err := clusterBody(w, r)
+		return loom.OperationRef{Cluster: id}, body, err
+	}
+	if kind == loom.ChangeRollback || kind == loom.ChangeRetry {
+		read = operationBody
+	}
+	of, body, err := read(w, r)
 	if err != nil {
 		return loom.OperationRef{}, err
 	}
@@ -93,7 +65,7 @@ func (a *api) beginChange(w http.ResponseWriter, r *http.Request, actor loom.Act
 	if err != nil {
 		return loom.OperationRef{}, err
 	}
-	in.Cluster = id
+	in.Cluster, in.Change.Operation, in.Service = of.Cluster, of.Number, r.PathValue("service")
 	return a.Clusters.Begin(r.Context(), actor, in)
 }
 
@@ -172,57 +144,6 @@ func (a *api) controlOperation(verb loom.ChangeKind) httpx.ActorHandler {
 		}
 		return answer(w, r, wire.NewOperation(op))
 	}
-}
-
-// authorize puts the keys of the actor's account on the machines of a cluster.
-func (a *api) authorize(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	id, body, err := clusterBody(w, r)
-	if err != nil {
-		return err
-	}
-	fields, err := wire.ReadOperation(loom.ClusterAuthorize, body)
-	if err != nil {
-		return err
-	}
-	begun, err := a.Clusters.Authorize(r.Context(), actor, id, fields)
-	if err != nil {
-		return err
-	}
-	return answer(w, r, map[string]string{"operationId": begun.String()})
-}
-
-// rollBack leads a cluster back to before an operation.
-func (a *api) rollBack(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	ref, body, err := operationBody(w, r)
-	if err != nil {
-		return err
-	}
-	fields, err := wire.ReadOperation(loom.Rollback, body)
-	if err != nil {
-		return err
-	}
-	begun, err := a.Clusters.Rollback(r.Context(), actor, ref, fields)
-	if err != nil {
-		return err
-	}
-	return answer(w, r, map[string]string{"operationId": begun.String()})
-}
-
-// retry goes on with a failed operation.
-func (a *api) retry(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	ref, body, err := operationBody(w, r)
-	if err != nil {
-		return err
-	}
-	in, err := wire.ReadRetry(body)
-	if err != nil {
-		return err
-	}
-	begun, err := a.Clusters.Retry(r.Context(), actor, ref, in)
-	if err != nil {
-		return err
-	}
-	return answer(w, r, map[string]string{"operationId": begun.String()})
 }
 
 // resubmit asks again for an operation that was refused.

@@ -103,12 +103,12 @@ func (f *follower) checkKept(task loom.Task) error {
 // skip passes over all but the newest lines and says where they are to be had.
 func (f *follower) skip() error {
 	gap, err := f.Clusters.SkipLog(f.r.Context(), f.actor, f.ref, clusters.LogInput{Attempt: f.attempt, After: f.after, Tail: gapTail}, f.levels)
-	if err != nil || gap.Skipped == 0 {
+	if err != nil || gap.Lines == 0 {
 		return err
 	}
 	before := lineID(f.attempt, f.after)
 	f.after = gap.Seq
-	return f.sendGap(lineID(f.attempt, f.after), gap.Skipped, before)
+	return f.sendGap(lineID(f.attempt, f.after), gap.Lines, before)
 }
 
 // skip passes over all but the newest lines and says where they are to be had.
@@ -116,11 +116,11 @@ func (f *severalFollower) skip() error {
 	in := f.in
 	in.Limit = gapTail
 	gap, err := f.Clusters.SkipInterleaved(f.r.Context(), f.actor, f.of, in)
-	if err != nil || gap.Skipped == 0 {
+	if err != nil || gap.Lines == 0 {
 		return err
 	}
 	f.in.After = gap.Cursor
-	return f.sendGap(gap.Cursor, gap.Skipped, in.After)
+	return f.sendGap(gap.Cursor, gap.Lines, in.After)
 }
 
 func (f *follower) sendGap(id string, skipped int, after string) error {

@@ -71,20 +71,20 @@ func (a *api) clusterRoutes() []route {
 func (a *api) clusterActionRoutes() []route {
 	const one, op = "/v2/clusters/{id}", "/v2/clusters/{id}/operations/{n}"
 	all := []route{
-		{method: put, path: one + "/config", verb: loom.Operate, summary: "Replace or patch a cluster's config and configure its services", body: "Configure", begins: true, handle: a.configureCluster},
+		{method: put, path: one + "/config", verb: loom.Operate, summary: "Replace or patch a cluster's config and configure its services", body: "Configure", begins: true, handle: a.legacyChange(loom.ChangeConfigure)},
 		{method: get, path: one + "/config/versions", verb: loom.See, summary: "List the configs a cluster has had, the newest first", fresh: true, paged: true,
 			answer: "[]ConfigRevision", handle: a.listConfigs},
 		{method: get, path: one + "/config/versions/{r}", verb: loom.See, summary: "Read a config that a cluster has had", fresh: true, answer: "object", handle: a.showConfig},
-		{method: post, path: one + "/services", verb: loom.Operate, summary: "Add services to a cluster, on the nodes it has", once: true, body: "ServicesAdd", begins: true, handle: a.addServices},
+		{method: post, path: one + "/services", verb: loom.Operate, summary: "Add services to a cluster, on the nodes it has", once: true, body: "ServicesAdd", begins: true, handle: a.legacyChange(loom.ChangeAddServices)},
 		{method: post, path: one + "/clustertemplate/sync", verb: loom.Operate, summary: "Take the newest version of the cluster's template", handle: a.syncTemplate},
 	}
 	for _, kind := range []loom.ChangeKind{loom.ChangeStart, loom.ChangeStop, loom.ChangeRestart} {
 		word := strings.ToUpper(string(kind[:1])) + string(kind[1:])
 		all = append(all,
 			route{method: post, path: one + "/services/" + string(kind), verb: loom.Operate, summary: word + " all services of a cluster", once: true,
-				body: "OperationRequest?", begins: true, handle: a.runServices(kind)},
+				body: "OperationRequest?", begins: true, handle: a.legacyChange(kind)},
 			route{method: post, path: one + "/services/{service}/" + string(kind), verb: loom.Operate, summary: word + " a service, and those that this concerns", once: true,
-				body: "OperationRequest?", begins: true, handle: a.runServices(kind)})
+				body: "OperationRequest?", begins: true, handle: a.legacyChange(kind)})
 	}
 	for _, verb := range []loom.ChangeKind{loom.ChangeAbort, loom.ChangePause, loom.ChangeResume} {
 		word := strings.ToUpper(string(verb[:1])) + string(verb[1:])
@@ -105,15 +105,15 @@ func (a *api) clusterActionRoutes() []route {
 		{"repair", "Repair", "Replace the machines of nodes; numbers and host names stay", loom.ChangeRepair},
 	} {
 		all = append(all, route{method: post, path: one + "/" + v.path, verb: loom.Operate, summary: v.what, fresh: true, once: true,
-			body: v.body, answer: "Started", handle: a.changeCluster(v.kind)})
+			body: v.body, answer: "Started", handle: a.change(v.kind)})
 	}
 	return append(all,
 		route{method: post, path: one + "/authorize", verb: loom.Operate, summary: "Put the SSH keys of your account on the machines of a cluster", fresh: true, once: true,
-			body: "OperationRequest?", answer: "Started", handle: a.authorize},
+			body: "OperationRequest?", answer: "Started", handle: a.change(loom.ChangeAuthorize)},
 		route{method: post, path: op + "/rollback", verb: loom.Operate, summary: "Go back to the layout, versions and config before an operation", fresh: true, once: true,
-			body: "OperationRequest?", answer: "Started", handle: a.rollBack},
+			body: "OperationRequest?", answer: "Started", handle: a.change(loom.ChangeRollback)},
 		route{method: post, path: op + "/retry", verb: loom.Operate, summary: "Go on with what is left of the latest operation, which failed", fresh: true, once: true,
-			body: "Retry?", answer: "Started", handle: a.retry},
+			body: "Retry?", answer: "Started", handle: a.change(loom.ChangeRetry)},
 		route{method: post, path: op + "/tasks/{t}/skip", verb: loom.Override, summary: "Leave out a task of a paused operation that is next on its node", fresh: true,
 			body: "Skip", answer: "Task", handle: a.skipTask},
 		route{method: post, path: op + "/tasks/{t}/retry-now", verb: loom.Operate, summary: "Begin the next try of a task that failed and waits for it", fresh: true,

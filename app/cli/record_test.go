@@ -154,24 +154,44 @@ func (r *recorder) ask(c *http.Client, method, path, token, media, body string) 
 	return text + "\n" + strings.ReplaceAll(string(data), "><", ">\n<") + "\n"
 }
 
-// pages records what the routes of pages answer; forms are sent empty.
-func (r *recorder) pages(roles []role, method string) {
+// request is a request that stands for a route: its path is filled in.
+type request struct{ method, pattern, path string }
+
+// matrix records what each request answers to each role, the destructive ones last. Requests
+// of one pattern share a file.
+func (r *recorder) matrix(folder string, requests []request, roles []role, ask func(who role, rq request) string) {
 	r.t.Helper()
-	routes := web.Routes()
-	slices.SortFunc(routes, func(a, b web.Route) int { return lastDestructive(a.Pattern(), b.Pattern()) })
-	for _, rt := range routes {
-		pattern := rt.Pattern()
-		if rt.Method != method || unrecorded.MatchString(pattern) {
-			continue
+	slices.SortStableFunc(requests, func(a, b request) int { return lastDestructive(a.pattern, b.pattern) })
+	for len(requests) > 0 {
+		pattern, same := requests[0].pattern, 1
+		for same < len(requests) && requests[same].pattern == pattern {
+			same++
 		}
 		for _, who := range roles {
 			text := ""
-			for _, sample := range r.samples(rt) {
-				text += r.ask(who.browser, method, sample, "", "application/x-www-form-urlencoded", "")
+			for _, rq := range requests[:same] {
+				text += ask(who, rq)
 			}
-			r.write(fileOf("pages", pattern, who.name), text)
+			r.write(fileOf(folder, pattern, who.name), text)
+		}
+		requests = requests[same:]
+	}
+}
+
+// pages records what the routes of pages answer; forms are sent empty.
+func (r *recorder) pages(roles []role, method string) {
+	r.t.Helper()
+	var requests []request
+	for _, rt := range web.Routes() {
+		if pattern := rt.Pattern(); rt.Method == method && !unrecorded.MatchString(pattern) {
+			for _, sample := range r.samples(rt) {
+				requests = append(requests, request{method, pattern, sample})
+			}
 		}
 	}
+	r.matrix("pages", requests, roles, func(who role, rq request) string {
+		return r.ask(who.browser, rq.method, rq.path, "", "application/x-www-form-urlencoded", "")
+	})
 }
 
 // rest records what the routes of the OpenAPI document answer; bodies are empty objects.
@@ -181,25 +201,21 @@ func (r *recorder) rest(roles []role, methods ...string) {
 		Paths map[string]map[string]json.RawMessage
 	}
 	r.admin.call("GET", "/v2/openapi.json", nil, &document)
-	var all []string
+	var requests []request
 	for path, routes := range document.Paths {
 		for method := range routes {
-			if slices.Contains(methods, method) && !unrecorded.MatchString(method+" "+path) {
-				all = append(all, method+" "+path)
+			if pattern := method + " " + path; slices.Contains(methods, method) && !unrecorded.MatchString(pattern) {
+				requests = append(requests, request{strings.ToUpper(method), pattern, r.sampleREST(path)})
 			}
 		}
 	}
-	slices.SortFunc(all, lastDestructive)
-	for _, pattern := range all {
-		method, path, _ := strings.Cut(pattern, " ")
+	r.matrix("rest", requests, roles, func(who role, rq request) string {
 		body := "{}"
-		if method == "get" {
+		if rq.method == http.MethodGet {
 			body = ""
 		}
-		for _, who := range roles {
-			r.write(fileOf("rest", pattern, who.name), r.ask(rest, strings.ToUpper(method), r.sampleREST(path), who.token, "application/json", body))
-		}
-	}
+		return r.ask(rest, rq.method, rq.path, who.token, "application/json", body)
+	})
 }
 
 func lastDestructive(a, b string) int {
@@ -213,9 +229,9 @@ func lastDestructive(a, b string) int {
 }
 
 // fileOf names the file of a route and a role.
-func fileOf(room, pattern, role string) string {
+func fileOf(folder, pattern, role string) string {
 	name := regexp.MustCompile(`[^A-Za-z0-9{}$.-]+`).ReplaceAllString(pattern, "_")
-	return room + "/" + strings.Trim(name, "_") + "." + role + ".txt"
+	return folder + "/" + strings.Trim(name, "_") + "." + role + ".txt"
 }
 
 // sampleREST fills the parameters of a path of the API.

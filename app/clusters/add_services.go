@@ -25,10 +25,10 @@ func draftAdd(ctx context.Context, u *Clusters, r request, c *change) error {
 	if err != nil {
 		return err
 	}
-	if err := loom.InvalidFields(checkNamed(names, has(catalog))); err != nil {
+	if err := loom.InvalidFields(checkNamed(names, contains(catalog))); err != nil {
 		return err
 	}
-	nodes, err := u.place(ctx, cluster, c.After.Nodes, catalog, names)
+	nodes, err := u.placeServices(ctx, cluster, c.After.Nodes, catalog, names)
 	if err != nil {
 		return err
 	}
@@ -43,12 +43,12 @@ func draftAdd(ctx context.Context, u *Clusters, r request, c *change) error {
 		c.After.Services[name] = s
 		c.Versions = append(c.Versions, store.EntryVersion{Kind: loom.KindService, Name: s.Name, Version: s.Version})
 	}
-	c.put(nodes, cluster.Template)
+	c.assignServices(nodes, cluster.Template)
 	c.warnOfUses(names)
 	return c.mergeDefaults(cluster, names)
 }
 
-// newServices gives the services of a request that a cluster does not have.
+// newServices returns the services of a request that a cluster does not have.
 // Invalid, about the field services, when there are none.
 func newServices(cluster loom.Cluster, asked []string) ([]string, error) {
 	if errs := checkStorable("services", strings.Join(asked, " ")); len(errs) > 0 {
@@ -65,18 +65,18 @@ func newServices(cluster loom.Cluster, asked []string) ([]string, error) {
 	return names, nil
 }
 
-// place asks the solver which nodes the services go to and gives the nodes as
+// placeServices asks the solver which nodes the services go to and returns the nodes as
 // they are then. Unsolvable, Unavailable.
-func (u *Clusters) place(ctx context.Context, cluster loom.Cluster, nodes []loom.Node, catalog map[string]loom.Service, names []string) ([]solver.Node, error) {
+func (u *Clusters) placeServices(ctx context.Context, cluster loom.Cluster, nodes []loom.Node, catalog map[string]loom.Service, names []string) ([]solver.Node, error) {
 	known := maps.Clone(catalog)
 	maps.Copy(known, cluster.Services) // what is there counts as it is there
-	q := solver.Cluster{Input: present(cluster, cluster.Template, nodes, nil, known)}
+	q := solver.Cluster{Input: solverInput(cluster, cluster.Template, nodes, nil, known)}
 	for _, n := range nodes {
 		q.Nodes = append(q.Nodes, solver.Node{ID: string(n.ID), NodeLayout: loom.NodeLayout{
 			HardwareType: n.HardwareType, ImageType: n.ImageType, Services: slices.Sorted(slices.Values(n.Services)),
 		}})
 	}
-	solving, stop := u.solving(ctx, cluster.Owner.Tenant, u.opts.SolveTime)
+	solving, stop := u.startSearch(ctx, cluster.Owner.Tenant, u.opts.SolveTime)
 	defer stop()
 	out, unsat, err := solver.Add(solving, q, names)
 	if err != nil {
@@ -89,9 +89,9 @@ func (u *Clusters) place(ctx context.Context, cluster loom.Cluster, nodes []loom
 	return out.Nodes, nil
 }
 
-// put gives the draft's nodes the services that the solver placed, and says why
+// assignServices gives the draft's nodes the services that the solver placed, and says why
 // they are where they are.
-func (c *change) put(placed []solver.Node, t loom.Template) {
+func (c *change) assignServices(placed []solver.Node, t loom.Template) {
 	on := map[string]int{}
 	for i := range c.After.Nodes {
 		n := &c.After.Nodes[i]
@@ -147,7 +147,7 @@ func (c *change) mergeDefaults(cluster loom.Cluster, names []string) error {
 			defaults = loom.MergePatch(defaults, config)
 		}
 	}
-	config, _ := below(cluster.Config, defaults).(map[string]any) // of two objects comes one
+	config, _ := mergeUnder(cluster.Config, defaults).(map[string]any) // of two objects comes one
 	if errs := checkStorable("config", config); len(errs) > 0 {
 		return loom.InvalidFields(errs)
 	}
@@ -160,9 +160,9 @@ func (c *change) mergeDefaults(cluster loom.Cluster, names []string) error {
 	return c.checkMacros(cluster.Owner.User, "config", config)
 }
 
-// below lays a document under another, which wins wherever it says anything: a
+// mergeUnder lays a document under another, which wins wherever it says anything: a
 // null in it stays one. Neither is changed.
-func below(top, under any) any {
+func mergeUnder(top, under any) any {
 	a, isObject := top.(map[string]any)
 	b, too := under.(map[string]any)
 	if !isObject || !too {
@@ -172,7 +172,7 @@ func below(top, under any) any {
 	for key, value := range a {
 		out[key] = value
 		if lower, both := b[key]; both {
-			out[key] = below(value, lower)
+			out[key] = mergeUnder(value, lower)
 		}
 	}
 	return out
@@ -180,9 +180,9 @@ func below(top, under any) any {
 
 // reasonOfAdding says what an add_services does to a service on a node: to a new one, to
 // one that a new one needs, or to one that follows a new one.
-func reasonOfAdding(c *change, line *Change, actions map[loom.TaskAction]bool) {
+func reasonOfAdding(c *change, line *ChangeLine, actions map[loom.TaskAction]bool) {
 	if because, isNew := c.Because[line.Name]; isNew {
-		*line = Change{Change: "create", Object: "service", Name: line.Name, Node: line.Node, Because: because}
+		*line = ChangeLine{Change: "create", Object: "service", Name: line.Name, Node: line.Node, Because: because}
 		return
 	}
 	for _, name := range c.Services {
@@ -204,8 +204,8 @@ func follows(services map[string]loom.Service, name, other string) bool {
 	})
 }
 
-// gaining are the nodes that new services come to.
-func (c *change) gaining() []loom.Node {
+// nodesGainingServices are the nodes that new services come to.
+func (c *change) nodesGainingServices() []loom.Node {
 	return c.filter(func(before, after *loom.Node) bool {
 		return before != nil && after != nil && len(before.Services) != len(after.Services)
 	})
@@ -214,14 +214,14 @@ func (c *change) gaining() []loom.Node {
 // planAdd plans the steps of the new services, and of what follows or serves them.
 func planAdd(_ context.Context, _ *Clusters, c *change, _ loom.TenantID) (loom.Plan, error) {
 	scope := planner.Scope{Services: c.Services, Nodes: []loom.NodeID{}}
-	for _, n := range c.gaining() {
+	for _, n := range c.nodesGainingServices() {
 		scope.Nodes = append(scope.Nodes, n.ID)
 	}
 	return c.steps(scope)
 }
 
 func showAdd(v *PreviewView, c *change, list *changeList) error {
-	v.Added, v.AddedTo = c.Services, len(c.gaining())
+	v.Added, v.AddedTo = c.Services, len(c.nodesGainingServices())
 	return showInPlace(v, c, list)
 }
 

@@ -31,7 +31,7 @@ func (s *stale) Error() string { return "stale preview: " + strings.Join(s.diffe
 // operation: its reference has the number 0. Errors: Invalid
 // (another hash, provider fields missing), NotFound (expired, not the actor's),
 // Exhausted, and Conflict: for a second apply, naming the operation of the
-// first; for a world that moved, with what differs and the id of a fresh
+// first; for a catalog or cluster that changed, with what differs and the id of a fresh
 // preview, as far as one can be made.
 func (u *Clusters) Apply(ctx context.Context, actor loom.Actor, in ApplyInput) (loom.OperationRef, error) {
 	var none loom.OperationRef
@@ -82,9 +82,9 @@ func (u *Clusters) applyChange(ctx context.Context, actor loom.Actor, p loom.Pre
 	}
 	var secrets map[string][]byte
 	if c.Kind == loom.ChangeCreate {
-		secrets, err = u.lateFields(ctx, actor, c, given)
+		secrets, err = u.applyCreateFields(ctx, actor, c, given)
 	} else {
-		given, err = u.lateLive(ctx, c, given)
+		given, err = u.applyFields(ctx, c, given)
 	}
 	if err != nil {
 		return none, err
@@ -111,7 +111,7 @@ func (u *Clusters) applyChange(ctx context.Context, actor loom.Actor, p loom.Pre
 		default:
 			ref, err = u.begin(ctx, tx, actor, seen, c, given, "apply")
 		}
-		if errors.Is(err, errMoved) {
+		if errors.Is(err, errClusterChanged) {
 			err = &stale{[]string{"The cluster changed after the preview was made."}}
 		}
 		if err != nil {
@@ -169,9 +169,9 @@ func (u *Clusters) refresh(ctx context.Context, actor loom.Actor, c *change, giv
 	return conflict
 }
 
-// lateLive joins the provider fields of a preview with those that come with
+// applyFields joins the provider fields of a preview with those that come with
 // Apply. Invalid, with missing fields, unless the sensitive ones come again.
-func (u *Clusters) lateLive(ctx context.Context, c *change, given map[string]any) (map[string]any, error) {
+func (u *Clusters) applyFields(ctx context.Context, c *change, given map[string]any) (map[string]any, error) {
 	if len(c.Fields) == 0 && len(c.Sensitive) == 0 {
 		return given, nil
 	}
@@ -195,28 +195,33 @@ func (u *Clusters) lateLive(ctx context.Context, c *change, given map[string]any
 }
 
 // Begin begins at once what a preview of the request would show: an operation on a
-// cluster that exists. Errors: those of Preview, and Invalid with the missing
-// provider fields.
+// cluster that exists. Errors: those of Preview; NotFound for the operation that a retry or
+// a rollback names; Invalid with the missing provider fields.
 func (u *Clusters) Begin(ctx context.Context, actor loom.Actor, in PreviewInput) (loom.OperationRef, error) {
 	if err := actor.May(loom.Operate, actor.Mine()); err != nil {
 		return loom.OperationRef{}, err
+	}
+	if n := in.Change.Operation; n > 0 {
+		if err := u.seeOperation(ctx, actor, loom.OperationRef{Cluster: in.Cluster, Number: n}); err != nil {
+			return loom.OperationRef{}, err
+		}
 	}
 	ref, _, err := u.execute(ctx, actor, in, nil)
 	return ref, err
 }
 
-// errMoved says that the cluster changed between reading it and locking it.
-var errMoved = errors.New("the cluster changed meanwhile")
+// errClusterChanged says that the cluster changed between reading it and locking it.
+var errClusterChanged = errors.New("the cluster changed meanwhile")
 
-// maxTries is how often a request at once reads a cluster anew that keeps moving.
-const maxTries = 3
+// maxReads is how often a request at once reads a cluster again that keeps moving.
+const maxReads = 3
 
 func keepsChanging() error {
 	return loom.NewError(loom.Conflict, "The cluster keeps changing; try again.")
 }
 
 // execute works out and begins an operation in one go, as applying its preview would,
-// provided that still, unless nil, holds. It gives the cluster as it was read.
+// provided that still, unless nil, holds. It returns the cluster as it was read.
 func (u *Clusters) execute(ctx context.Context, actor loom.Actor, in PreviewInput, still func(c loom.Cluster) bool) (loom.OperationRef, loom.Cluster, error) {
 	var none loom.OperationRef
 	verb := "update"
@@ -242,8 +247,8 @@ func (u *Clusters) execute(ctx context.Context, actor loom.Actor, in PreviewInpu
 			return u.begin(ctx, tx, actor, cluster, c, in.ProviderFields, verb)
 		})
 		var old *stale
-		if errors.Is(err, errMoved) || errors.As(err, &old) {
-			if try < maxTries {
+		if errors.Is(err, errClusterChanged) || errors.As(err, &old) {
+			if try < maxReads {
 				continue
 			}
 			err = keepsChanging()
@@ -269,7 +274,7 @@ func snapshot(ctx context.Context, tx *sqlx.Tx, c loom.Cluster) (*loom.Snapshot,
 	return &loom.Snapshot{Nodes: living(nodes), Services: c.Services, Config: c.Config}, err
 }
 
-// revalidate returns errMoved, *stale or Exhausted unless the catalog, the numbers of
+// revalidate returns errClusterChanged, *stale or Exhausted unless the catalog, the numbers of
 // nodes and the quota are still what the draft needs. The caller holds the cluster,
 // and what lockQuota locks.
 func (c *change) revalidate(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, cluster loom.ClusterID) error {
@@ -288,7 +293,7 @@ func (c *change) revalidate(ctx context.Context, tx *sqlx.Tx, tenant loom.Tenant
 			return err
 		}
 		if next != made[0].Number {
-			return errMoved
+			return errClusterChanged
 		}
 	}
 	more := c.more()
@@ -303,7 +308,7 @@ func (c *change) revalidate(ctx context.Context, tx *sqlx.Tx, tenant loom.Tenant
 	return quota.Check(0, more)
 }
 
-// begin starts the operation, under the lock of the cluster. The error is errMoved
+// begin starts the operation, under the lock of the cluster. The error is errClusterChanged
 // unless the cluster is as it was seen, *stale unless the catalog is.
 func (u *Clusters) begin(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, seen loom.Cluster, c *change, given map[string]any, verb string) (loom.OperationRef, error) {
 	var none loom.OperationRef
@@ -317,24 +322,24 @@ func (u *Clusters) begin(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, see
 			return none, err
 		}
 	}
-	if err := u.mayBegin(ctx, tx, cluster, c.Kind); err != nil {
+	if err := u.checkAllowed(ctx, tx, cluster, c.Kind); err != nil {
 		return none, err
 	}
 	if cluster.Revision != seen.Revision {
-		return none, errMoved
+		return none, errClusterChanged
 	}
 	if err := c.revalidate(ctx, tx, actor.Tenant, cluster.ID); err != nil {
 		return none, err
 	}
 	if c.Building != nil {
-		if err := c.Building.stillBuilds(ctx, tx, cluster.Provider); err != nil {
+		if err := c.Building.checkUnchanged(ctx, tx, cluster.Provider); err != nil {
 			return none, err
 		}
 	}
 	if err := u.takeProviderFields(ctx, tx, actor, &cluster, given); err != nil {
 		return none, err
 	}
-	if err := permitted(ctx, tx, actor.Tenant, cluster.Provider, c.plan); err != nil {
+	if err := checkPermitted(ctx, tx, actor.Tenant, cluster.Provider, c.plan); err != nil {
 		return none, err
 	}
 	if c.SetsConfig {
@@ -358,11 +363,11 @@ func (u *Clusters) begin(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, see
 	if err := store.SetClusterStatus(ctx, tx, actor.Tenant, cluster.ID, loom.ClusterPending); err != nil {
 		return none, err
 	}
-	request, err := keptRequest(c.Input)
+	request, err := encodeRequest(c.Input)
 	if err != nil {
 		return none, err
 	}
-	stored, err := c.stored(ctx, tx, store.NewOperation{
+	stored, err := c.completeOperation(ctx, tx, store.NewOperation{
 		Tenant: actor.Tenant, Cluster: cluster.ID, Action: c.Action, RequestedBy: actor.User, OnFailure: c.OnFailure, Before: was, Request: request,
 	})
 	if err != nil {
@@ -372,7 +377,7 @@ func (u *Clusters) begin(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, see
 	if err != nil {
 		return none, err
 	}
-	before, after := c.audited(cluster, op.Ref)
+	before, after := c.auditEntry(cluster, op.Ref)
 	if c.SetsConfig {
 		if err := store.InsertConfigRevision(ctx, tx, actor.Tenant, op.Ref, actor.User); err != nil {
 			return none, err
@@ -388,8 +393,8 @@ func (u *Clusters) begin(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, see
 	return op.Ref, store.InsertEvents(ctx, tx, clusterEvents(actor.Tenant, cluster.ID)...)
 }
 
-// audited is what the audit keeps of an operation that begins, but for the config.
-func (c *change) audited(cluster loom.Cluster, ref loom.OperationRef) (before, after map[string]any) {
+// auditEntry is what the audit keeps of an operation that begins, but for the config.
+func (c *change) auditEntry(cluster loom.Cluster, ref loom.OperationRef) (before, after map[string]any) {
 	before = map[string]any{"name": cluster.Name, "status": cluster.Status}
 	after = map[string]any{"operationId": ref.String(), "action": c.Action}
 	if c.Input.Service != "" {
@@ -397,7 +402,7 @@ func (c *change) audited(cluster loom.Cluster, ref loom.OperationRef) (before, a
 	}
 	if f := c.Followed; f != nil {
 		verb := string(c.Kind)
-		if f.Mends {
+		if f.Amends {
 			verb = string(loom.ChangeRetry)
 		}
 		after[verb] = f.Of
@@ -416,7 +421,7 @@ func (c *change) audited(cluster loom.Cluster, ref loom.OperationRef) (before, a
 		}
 	case c.Kind == loom.ChangeAddServices:
 		before["services"], after["services"] = sortedNames(cluster.Services), sortedNames(c.After.Services)
-		after["nodes"] = len(c.gaining())
+		after["nodes"] = len(c.nodesGainingServices())
 	}
 	return before, after
 }

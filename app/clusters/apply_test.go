@@ -7,13 +7,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
-
-	"github.com/jmoiron/sqlx"
 
 	"loom/app/clusters"
 	"loom/app/loom"
-	"loom/app/store"
 	"loom/planner"
 )
 
@@ -217,82 +213,6 @@ func TestApplyOfADeleteIsRefusedWhenTheClusterMoved(t *testing.T) {
 	}
 }
 
-func TestPreviewExpires(t *testing.T) {
-	t.Parallel()
-	b := setupWith(t, clusters.Options{PreviewLife: time.Millisecond})
-	v := b.preview(b.ana(), request(3))
-	deadline := time.Now().Add(10 * time.Second)
-	for {
-		_, err := b.clusters.PreviewByID(b.ctx, b.ana(), v.ID)
-		if errors.Is(err, loom.NotFound) {
-			break
-		}
-		if err != nil || time.Now().After(deadline) {
-			t.Fatalf("still there: %v", err)
-		}
-	}
-	_, err := b.clusters.Apply(b.ctx, b.ana(), applyOf(v))
-	wantKind(t, err, loom.NotFound)
-	wantKind(t, b.clusters.Discard(b.ctx, b.ana(), v.ID), loom.NotFound)
-}
-
-func TestExpiredPreviewsAreTrimmed(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	kept, gone := b.preview(b.ana(), request(2)), b.preview(b.ana(), request(3))
-	b.db.MustExec(`UPDATE previews SET expires_at = now() - interval '2 days' WHERE id = $1`, gone.ID)
-	trimmed, err := store.InTx(b.ctx, b.db.DB, func(tx *sqlx.Tx) (int64, error) {
-		return store.TrimPreviewsAllTenants(b.ctx, tx, 24*time.Hour)
-	})
-	if err != nil || trimmed != 1 {
-		t.Errorf("%d trimmed, %v", trimmed, err)
-	}
-	if _, err := b.clusters.PreviewByID(b.ctx, b.ana(), kept.ID); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestDiscardAndWrongHash(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	v := b.preview(b.ana(), request(3))
-	_, err := b.clusters.Apply(b.ctx, b.ana(), clusters.ApplyInput{ID: v.ID, Hash: "other"})
-	wantKind(t, err, loom.Conflict)
-	_, err = b.clusters.Apply(b.ctx, b.ana(), clusters.ApplyInput{ID: v.ID})
-	wantKind(t, err, loom.Invalid)
-	_, err = b.clusters.Apply(b.ctx, b.ana(), clusters.ApplyInput{ID: "not-a-uuid", Hash: v.Hash})
-	wantKind(t, err, loom.NotFound)
-	if err := b.clusters.Discard(b.ctx, b.ana(), v.ID); err != nil {
-		t.Fatal(err)
-	}
-	_, err = b.clusters.Apply(b.ctx, b.ana(), applyOf(v))
-	wantKind(t, err, loom.NotFound)
-	_, err = b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: "dance"})
-	wantKind(t, err, loom.Invalid)
-	// A body that was tampered with is not executed.
-	v = b.preview(b.ana(), request(3))
-	b.db.MustExec(`UPDATE previews SET body = jsonb_set(body, '{new,lease}', '5') WHERE id = $1`, v.ID)
-	_, err = b.clusters.Apply(b.ctx, b.ana(), applyOf(v))
-	wantKind(t, err, loom.Conflict)
-}
-
-// Previews of a release that stored them otherwise are gone.
-func TestPreviewsOfAnotherRelease(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	for _, body := range []string{`{"create": {"input": {"Name": "web"}, "nodes": []}}`, `{"live": {"kind": "start"}}`, `{}`, `{"kind": "create", "services": 5}`} {
-		v := b.preview(b.ana(), request(3))
-		b.db.MustExec(`UPDATE previews SET body = $2 WHERE id = $1`, v.ID, body)
-		_, err := b.clusters.PreviewByID(b.ctx, b.ana(), v.ID)
-		wantKind(t, err, loom.NotFound)
-		_, err = b.clusters.Apply(b.ctx, b.ana(), applyOf(v))
-		wantKind(t, err, loom.NotFound)
-		if message := loom.AsError(err).Message; !strings.Contains(message, "expired; compute it again") {
-			t.Errorf("%s: %q", body, message)
-		}
-	}
-}
-
 // Room for one more cluster, asked for twice at once, by both ways.
 func TestQuotaRace(t *testing.T) {
 	t.Parallel()
@@ -323,79 +243,5 @@ func TestQuotaRace(t *testing.T) {
 				t.Errorf("%d passed, %d clusters", wins, b.count(`SELECT count(*) FROM clusters`))
 			}
 		})
-	}
-}
-
-func TestDeleteByState(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	for _, c := range []struct {
-		status loom.ClusterStatus
-		ok     bool
-	}{
-		{loom.ClusterPending, false}, {loom.ClusterActive, true}, {loom.ClusterIncomplete, true},
-		{loom.ClusterInconsistent, true}, {loom.ClusterTerminated, true},
-	} {
-		ref := b.create(b.ana(), 2)
-		if c.status != loom.ClusterPending {
-			b.finish(ref.Cluster, c.status)
-		}
-		deleted, err := b.clusters.Delete(b.ctx, b.ana(), ref.Cluster, clusters.DeleteInput{ProviderFields: map[string]any{"token": "t", "zone": "b"}})
-		if !c.ok {
-			wantKind(t, err, loom.Conflict)
-			continue
-		}
-		if err != nil {
-			t.Fatalf("%s: %v", c.status, err)
-		}
-		if c.status == loom.ClusterTerminated {
-			if deleted != (loom.OperationRef{}) {
-				t.Errorf("a terminated cluster was deleted by %v", deleted)
-			}
-			continue
-		}
-		if deleted.Number != 2 {
-			t.Errorf("%s: operation %v", c.status, deleted)
-		}
-		v, err := b.clusters.Cluster(b.ctx, b.ana(), ref.Cluster)
-		if err != nil || v.Status != loom.ClusterPending || v.Latest.Action != loom.ClusterDelete || v.Provider.Fields["zone"] != "b" {
-			t.Errorf("%s: %s %+v %v", c.status, v.Status, v.Latest, err)
-		}
-		// The key pair stays beside what the request brought.
-		if n := b.count(`SELECT count(*) FROM secrets WHERE entity = $1`, "cluster:"+ref.Cluster.String()); n != 3 {
-			t.Errorf("%d secrets", n)
-		}
-	}
-	// Protected.
-	ref := b.create(b.ana(), 2)
-	b.finish(ref.Cluster, loom.ClusterActive)
-	on := true
-	if _, err := b.clusters.Edit(b.ctx, b.ana(), ref.Cluster, clusters.EditInput{Protected: &on}); err != nil {
-		t.Fatal(err)
-	}
-	_, err := b.clusters.Delete(b.ctx, b.ana(), ref.Cluster, clusters.DeleteInput{})
-	if e := wantKind(t, err, loom.Conflict); !strings.Contains(e.Message, "protected") {
-		t.Error(e.Message)
-	}
-	// A delete that failed leaves some nodes; those that are gone are not deleted again.
-	off := false
-	if _, err := b.clusters.Edit(b.ctx, b.ana(), ref.Cluster, clusters.EditInput{Protected: &off}); err != nil {
-		t.Fatal(err)
-	}
-	b.db.MustExec(`UPDATE nodes SET state = 'deleted' WHERE cluster_id = $1 AND number = 1000`, int64(ref.Cluster))
-	op, err := b.clusters.Delete(b.ctx, b.ana(), ref.Cluster, clusters.DeleteInput{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tasks, err := b.clusters.Tasks(b.ctx, b.ana(), op, clusters.TaskFilter{})
-	if err != nil || len(tasks) != 1 || tasks[0].NodeNumber != 1001 {
-		t.Errorf("%+v, %v", tasks, err)
-	}
-	// With no machine left the plan is empty, and its end is due at once.
-	b.finish(ref.Cluster, loom.ClusterIncomplete)
-	b.db.MustExec(`UPDATE nodes SET state = 'deleted' WHERE cluster_id = $1`, int64(ref.Cluster))
-	op, err = b.clusters.Delete(b.ctx, b.ana(), ref.Cluster, clusters.DeleteInput{})
-	if err != nil || b.count(`SELECT count(*) FROM river_job WHERE kind = 'end_operation'`) != 1 {
-		t.Errorf("%v, %v", op, err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"loom/app/store"
 )
 
-// keys gives a user of the tenant public keys and their fingerprints.
+// keys adds public keys to a user of the tenant and returns them with their fingerprints.
 func (b *bundle) keys(user loom.UserID, n int) (lines, fingerprints []string) {
 	b.t.Helper()
 	for range n {
@@ -69,23 +69,6 @@ func (b *bundle) recorded(id loom.ClusterID, fingerprints ...string) {
 	b.db.MustExec(`UPDATE nodes SET results = results || jsonb_build_object('ssh_keys', $2::jsonb) WHERE cluster_id = $1`, int64(id), string(data))
 }
 
-func (b *bundle) ways(actor loom.Actor, id loom.ClusterID) []clusters.Way {
-	b.t.Helper()
-	v, err := b.clusters.Overview(b.ctx, actor, id)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	s, err := b.clusters.SignIns(b.ctx, actor, v.Cluster)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	var ways []clusters.Way
-	for i := range v.Nodes {
-		ways = append(ways, s.Way(&v.Nodes[i]))
-	}
-	return ways
-}
-
 // Who asks for keys gets them on machines that are there and on those that come, as long
 // as he may see the cluster; the owner always does.
 func TestAuthorize(t *testing.T) {
@@ -93,16 +76,16 @@ func TestAuthorize(t *testing.T) {
 	b := setup(t)
 	id := b.create(b.ana(), 2).Cluster
 	b.runTasks("")
-	_, err := b.clusters.Authorize(b.ctx, b.ana(), id, nil)
+	_, err := b.authorize(b.ana(), id, nil)
 	if e := wantKind(t, err, loom.Conflict); !strings.Contains(e.Message, "no SSH keys") {
 		t.Error(e.Message)
 	}
 	b.keys("ana", 1)
-	_, err = b.clusters.Authorize(b.ctx, b.actor("bob", loom.RoleUser), id, nil)
+	_, err = b.authorize(b.actor("bob", loom.RoleUser), id, nil)
 	wantKind(t, err, loom.NotFound)
 	reader := b.ana()
 	reader.Scopes = []loom.Scope{loom.ScopeRead}
-	_, err = b.clusters.Authorize(b.ctx, reader, id, nil)
+	_, err = b.authorize(reader, id, nil)
 	wantKind(t, err, loom.Forbidden)
 
 	b.keys("admin", 2)
@@ -114,7 +97,7 @@ func TestAuthorize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.clusters.Authorize(b.ctx, b.ana(), id, nil); loom.AsError(err).Kind != loom.Conflict {
+	if _, err := b.authorize(b.ana(), id, nil); loom.AsError(err).Kind != loom.Conflict {
 		t.Errorf("while another operation runs: %v", err)
 	}
 	b.db.MustExec(`UPDATE operations SET started_at = coalesce(started_at, now()) WHERE cluster_id = $1 AND number = $2`, int64(id), ref.Number)
@@ -160,7 +143,7 @@ func TestAuthorizeThatFails(t *testing.T) {
 	id := b.create(b.ana(), 3).Cluster
 	b.runTasks("")
 	b.keys("ana", 1)
-	ref, err := b.clusters.Authorize(b.ctx, b.ana(), id, nil)
+	ref, err := b.authorize(b.ana(), id, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,112 +172,12 @@ func TestAuthorizeThatFails(t *testing.T) {
 	if err := b.rollback(id, ref.Number); loom.AsError(err).Kind != loom.Conflict {
 		t.Errorf("there is nothing to roll back: %v", err)
 	}
-	if _, err := b.clusters.Authorize(b.ctx, b.ana(), id, nil); err != nil {
+	if _, err := b.authorize(b.ana(), id, nil); err != nil {
 		t.Fatal(err)
 	}
 	b.runTasks("")
 	if v := b.cluster(id); v.Status != loom.ClusterActive || v.Latest.Status != loom.OperationComplete {
 		t.Errorf("%s, operation %s", v.Status, v.Latest.Status)
-	}
-}
-
-// What a task that succeeded says is on the machine is kept; what a service says is not,
-// nor what a try that failed says.
-func TestOnlyMachinesTellTheirKeys(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	id := b.create(b.ana(), 2).Cluster
-	b.runTasks("")
-	lines, mine := b.keys("ana", 1)
-	b.recorded(id, mine...)
-	reported := loom.AutomatorResults("shell", map[string]any{loom.KeysFact: []string{"SHA256:planted"}})
-	data, err := json.Marshal(reported)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.db.MustExec(`UPDATE nodes SET results = results || $2::jsonb WHERE cluster_id = $1`, int64(id), string(data))
-	v := b.cluster(id)
-	for _, n := range v.Nodes {
-		if there, known := n.Keys(); !known || !slices.Equal(there, mine) {
-			t.Errorf("node %d has %v of %v", n.Number, there, lines)
-		}
-	}
-}
-
-// Each viewer is told of the way that works for him.
-func TestWaysIn(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	id := b.create(b.ana(), 2).Cluster
-	b.runTasks("")
-	is := func(when string, actor loom.Actor, want clusters.Way) {
-		t.Helper()
-		for _, way := range b.ways(actor, id) {
-			if way != want {
-				t.Errorf("%s: %s gets in by %q, want %q", when, actor.User, way, want)
-			}
-		}
-	}
-	key, err := b.clusters.Key(b.ctx, b.ana(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer, err := ssh.ParsePrivateKey([]byte(key.Reveal()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cluster := ssh.FingerprintSHA256(signer.PublicKey())
-	is("a node without the fact counts as having no own key", b.ana(), clusters.WayCluster)
-	_, mine := b.keys("ana", 2)
-	is("a key in the account is on no machine yet", b.ana(), clusters.WayCluster)
-	b.recorded(id, cluster, mine[1])
-	is("one of two keys is on it", b.ana(), clusters.WayOwn)
-	is("which is not another's", b.admin(), clusters.WayCluster)
-	b.keys("ana", 1)
-	is("the account has another key now", b.ana(), clusters.WayCluster)
-	b.recorded(id, mine...)
-	is("the key of the cluster is not on it", b.ana(), clusters.WayNone)
-	_, err = b.clusters.Key(b.ctx, b.ana(), id)
-	wantKind(t, err, loom.NotFound)
-	v := b.cluster(id)
-	for _, n := range v.Nodes {
-		b.db.MustExec(`INSERT INTO secrets (tenant_id, entity, field, sealed, updated_by) VALUES ($1, $2, 'ssh-auth', 'x', 'system')`, b.tenant, store.NodeSecrets(n.ID))
-	}
-	is("the machine has a password", b.ana(), clusters.WayPassword)
-	if n := b.count(`SELECT count(*) FROM audit WHERE verb = 'reveal' AND kind = 'cluster' AND result = 'ok'`); n != 1 {
-		t.Errorf("%d downloads in the audit, want 1", n)
-	}
-}
-
-// Where the provider brings the sign-in no pair is made, there is none to download, and
-// what is shown is that nobody has a way in until keys are added.
-func TestProviderBringsTheSignIn(t *testing.T) {
-	t.Parallel()
-	for name, p := range map[string]loom.Provider{
-		"key":      {Fields: map[string]any{"ssh_key_resource": "prod"}},
-		"password": {Fields: map[string]any{}, Sealed: []string{loom.FieldSSHPassword}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := setup(t)
-			p.Base, p.Type = loom.Base{Name: "lab"}, "lab"
-			b.save(b.tenant, loom.KindProvider, &p)
-			id := b.create(b.ana(), 2).Cluster
-			b.runTasks("")
-			if n := b.count(`SELECT count(*) FROM secrets WHERE entity LIKE 'cluster:%'`); n != 0 {
-				t.Errorf("%d values are sealed for the cluster", n)
-			}
-			if ways := b.ways(b.ana(), id); !slices.Equal(ways, []clusters.Way{clusters.WayNone, clusters.WayNone}) {
-				t.Errorf("ways %q", ways)
-			}
-			_, err := b.clusters.Key(b.ctx, b.ana(), id)
-			wantKind(t, err, loom.NotFound)
-			_, mine := b.keys("ana", 1)
-			b.recorded(id, mine...)
-			if ways := b.ways(b.ana(), id); !slices.Equal(ways, []clusters.Way{clusters.WayOwn, clusters.WayOwn}) {
-				t.Errorf("with own keys: ways %q", ways)
-			}
-		})
 	}
 }
 
@@ -305,7 +188,7 @@ func TestKeysSurviveAKill(t *testing.T) {
 	id := b.create(b.ana(), 2).Cluster
 	b.runTasks("")
 	_, mine := b.keys("ana", 1)
-	if _, err := b.clusters.Authorize(b.ctx, b.ana(), id, nil); err != nil {
+	if _, err := b.authorize(b.ana(), id, nil); err != nil {
 		t.Fatal(err)
 	}
 	ops := execution.New(b.db.DB, b.ring, execution.Options{})
@@ -335,7 +218,7 @@ func TestKeysSurviveAKill(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if ways := fmt.Sprint(b.ways(b.ana(), id)); (ways == "[own own]") != (try == 3) {
+		if ways := fmt.Sprint(b.accessOf(b.ana(), id)); (ways == "[own own]") != (try == 3) {
 			t.Errorf("try %d: ways %s", try, ways)
 		}
 	}

@@ -32,9 +32,9 @@ func TestPlansAreBounded(t *testing.T) {
 	}
 	_, err = b.clusters.Create(b.ctx, b.ana(), in)
 	wantKind(t, err, loom.Exhausted)
-	trial, err := b.clusters.TryTemplate(b.ctx, b.admin(), clusters.TrialInput{Template: "all", Machines: 10_000, From: 10_000, To: 10_000})
-	if err != nil || trial.Tasks != 0 || trial.Asked.State == clusters.TrialFits && !strings.Contains(fmt.Sprint(trial.Warnings), "110000 services") {
-		t.Errorf("a trial: %d tasks, %s, %v, %v", trial.Tasks, trial.Asked.State, trial.Warnings, err)
+	trial, err := b.clusters.DryRunTemplate(b.ctx, b.admin(), clusters.DryRunInput{Template: "all", Machines: 10_000, From: 10_000, To: 10_000})
+	if err != nil || trial.Tasks != 0 || trial.Chosen.State == clusters.SizeWorks && !strings.Contains(fmt.Sprint(trial.Warnings), "110000 services") {
+		t.Errorf("a trial: %d tasks, %s, %v, %v", trial.Tasks, trial.Chosen.State, trial.Warnings, err)
 	}
 	check, err := b.clusters.Check(b.ctx, b.ana(), in)
 	if err != nil || check.Fits || check.Tasks != 0 {

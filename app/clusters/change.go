@@ -27,7 +27,7 @@ type change struct {
 	// Provider is as it is now, with the cluster's own fields.
 	Provider loom.Provider `json:"-"`
 	// Building is what the provider builds by the preview, nil where no machine is made.
-	Building      *building `json:"provider,omitempty"`
+	Building      *machineSpec `json:"provider,omitempty"`
 	Before, After state
 	// SetsConfig reports whether the cluster gets another config, which may be empty.
 	SetsConfig bool `json:"setsConfig,omitempty"`
@@ -38,13 +38,13 @@ type change struct {
 	// Files are those of services that are upgraded which are others than when the service was
 	// set up, by service.
 	Files map[string][]string `json:"files,omitempty"`
-	// Rest is what a repair finishes on nodes that stay.
-	Rest planner.RemainingActions `json:"rest,omitempty"`
+	// Remaining is what a repair finishes on nodes that stay.
+	Remaining planner.RemainingActions `json:"rest,omitempty"`
 	// Why says how the nodes that leave were chosen, where the request names none.
 	Why []string `json:"why,omitempty"`
 	// New is what else a create works out, Followed what a retry or a rollback is about.
 	New      *newCluster `json:"new,omitempty"`
-	Followed *following  `json:"followed,omitempty"`
+	Followed *followUp   `json:"followed,omitempty"`
 	// Types are the entries of the types of machines that are to be made, Versions the
 	// catalog entries that must still be the newest ones.
 	Types    store.TypeSettings   `json:"types"`
@@ -93,31 +93,31 @@ type kind struct {
 	plan func(ctx context.Context, u *Clusters, c *change, tenant loom.TenantID) (loom.Plan, error)
 	// layout reports whether it changes nodes, or what is on them, by their difference.
 	layout bool
-	// brings reports whether services come in any version.
-	brings bool
+	// installs reports whether services come, in any version.
+	installs bool
 	// show fills in what a preview shows, summary begins its sentence.
 	show    func(v *PreviewView, c *change, list *changeList) error
 	summary func(v *PreviewView) string
 	// configFrom is the reason why values of the config change, "" for the request.
 	configFrom string
 	// reason completes what is said of a service on a node, nil where the request says it.
-	reason func(c *change, line *Change, actions map[loom.TaskAction]bool)
+	reason func(c *change, line *ChangeLine, actions map[loom.TaskAction]bool)
 }
 
 // kinds says how changes of each kind are made; a create begins with draftCreate.
 var kinds = map[loom.ChangeKind]*kind{
 	loom.ChangeCreate:         {plan: planSteps, show: showCreate, summary: summarizeCreate},
 	loom.ChangeConfigure:      {check: checkConfigure, draft: draftConfigure, plan: planSteps, show: showInPlace, summary: summarizeConfigure},
-	loom.ChangeAddServices:    {draft: draftAdd, plan: planAdd, brings: true, show: showAdd, summary: summarizeAdd, configFrom: "It is a default of the new services.", reason: reasonOfAdding},
+	loom.ChangeAddServices:    {draft: draftAdd, plan: planAdd, installs: true, show: showAdd, summary: summarizeAdd, configFrom: "It is a default of the new services.", reason: reasonOfAdding},
 	loom.ChangeRemoveServices: {draft: draftRemove, plan: planLayout, layout: true, show: showLayout, summary: summarizeRemove},
 	loom.ChangeStart:          {plan: planServices, show: showInPlace, summary: summarizeRun, reason: reasonOfRunning},
 	loom.ChangeStop:           {plan: planServices, show: showInPlace, summary: summarizeRun, reason: reasonOfRunning},
 	loom.ChangeRestart:        {plan: planServices, show: showInPlace, summary: summarizeRun, reason: reasonOfRunning},
-	loom.ChangeExpand:         {draft: alterLayout(draftExpand), plan: planLayout, layout: true, show: showLayout, summary: summarizeExpand},
-	loom.ChangeShrink:         {members: livingMembers, draft: alterLayout(draftShrink), plan: planLayout, layout: true, show: showLayout, summary: summarizeShrink},
-	loom.ChangeUpgrade:        {draft: alterLayout(draftUpgrade), plan: planLayout, layout: true, brings: true, show: showLayout, summary: summarizeUpgrade, configFrom: fromNewVersions},
-	loom.ChangeResize:         {draft: alterLayout(draftResize), plan: planLayout, layout: true, show: showLayout, summary: summarizeResize},
-	loom.ChangeRepair:         {members: repairable, draft: alterLayout(draftRepair), plan: planLayout, layout: true, show: showLayout, summary: summarizeRepair},
+	loom.ChangeExpand:         {draft: layoutDraft(draftExpand), plan: planLayout, layout: true, show: showLayout, summary: summarizeExpand},
+	loom.ChangeShrink:         {members: livingMembers, draft: layoutDraft(draftShrink), plan: planLayout, layout: true, show: showLayout, summary: summarizeShrink},
+	loom.ChangeUpgrade:        {draft: layoutDraft(draftUpgrade), plan: planLayout, layout: true, installs: true, show: showLayout, summary: summarizeUpgrade, configFrom: fromNewVersions},
+	loom.ChangeResize:         {draft: layoutDraft(draftResize), plan: planLayout, layout: true, show: showLayout, summary: summarizeResize},
+	loom.ChangeRepair:         {members: repairable, draft: layoutDraft(draftRepair), plan: planLayout, layout: true, show: showLayout, summary: summarizeRepair},
 	loom.ChangeRollback:       {members: livingMembers, draft: draftRollback, plan: planRollback, layout: true, show: showLayout, summary: summarizeRollback, configFrom: "It was so before."},
 	loom.ChangeRetry:          {members: livingMembers, draft: draftRetry, plan: planRetry, show: showInPlace, summary: summarizeRetry},
 	loom.ChangeAuthorize:      {draft: draftAuthorize, plan: planAuthorize, show: showInPlace, summary: summarizeAuthorize},
@@ -125,16 +125,16 @@ var kinds = map[loom.ChangeKind]*kind{
 	loom.ChangeDelete:         {members: livingMembers, draft: draftDelete, plan: planDelete, show: showDelete, summary: summarizeDelete},
 }
 
-// mend is how a retry that changes what failed is made, and a configure or a removal of
+// amended is how a retry that changes what failed is made, and a configure or a removal of
 // services that becomes one.
-var mend = kind{plan: planMend, layout: true, show: showLayout, summary: summarizeMend, configFrom: fromNewVersions}
+var amended = kind{plan: planAmended, layout: true, show: showLayout, summary: summarizeAmended, configFrom: fromNewVersions}
 
 const fromNewVersions = "It is a default of the new versions."
 
 // kindOf returns how a change is made, nil for a kind that does not exist.
 func kindOf(c *change) *kind {
-	if c.Followed != nil && c.Followed.Mends {
-		return &mend
+	if c.Followed != nil && c.Followed.Amends {
+		return &amended
 	}
 	return kinds[c.Kind]
 }
@@ -200,7 +200,7 @@ func planLayout(_ context.Context, _ *Clusters, c *change, _ loom.TenantID) (loo
 	asked := &c.Input.Change
 	return planner.MakeChange(planner.Change{
 		Action: c.Action, Before: c.Before.layout(), After: c.After.layout(), Batch: asked.Batch, MinHealthy: asked.MinHealthy,
-		Remaining: c.Rest, Reinstall: c.again(), Dead: asked.Dead})
+		Remaining: c.Remaining, Reinstall: c.reinstalled(), Dead: asked.Dead})
 }
 
 func planNothing(context.Context, *Clusters, *change, loom.TenantID) (loom.Plan, error) {
@@ -241,9 +241,9 @@ func (c *change) warn(format string, args ...any) {
 	c.Warnings = append(c.Warnings, fmt.Sprintf(format, args...))
 }
 
-// again are the services that are put on machines again, whether their definition changed or
+// reinstalled are the services that are put on machines again, whether their definition changed or
 // not.
-func (c *change) again() []string { return sortedNames(c.Files) }
+func (c *change) reinstalled() []string { return sortedNames(c.Files) }
 
 // version adds an entry to those that must still be the newest ones.
 func (c *change) version(kind loom.EntityKind, e *loom.Base) {

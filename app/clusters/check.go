@@ -107,7 +107,7 @@ func (u *Clusters) check(ctx context.Context, actor loom.Actor, in loom.CreateIn
 		}
 		return result, nil
 	}
-	if len(p.lost) > 0 {
+	if len(p.hopeless) > 0 {
 		return result, nil
 	}
 	return result, u.checkLayout(ctx, actor, tenant, p, &result)
@@ -125,9 +125,9 @@ func (u *Clusters) checkLayout(ctx context.Context, actor loom.Actor, tenant loo
 	}
 	result.Quota.Clusters++
 	result.Quota.Nodes += p.in.Machines
-	solving, stop := u.solving(ctx, actor.Tenant, u.opts.CheckTime)
+	solving, stop := u.startSearch(ctx, actor.Tenant, u.opts.CheckTime)
 	defer stop()
-	problem, layout, unsat, err := u.fit(solving, p, quota)
+	problem, layout, unsat, err := u.solve(solving, p, quota)
 	switch {
 	case errors.Is(err, loom.Unavailable) && ctx.Err() == nil:
 		result.Unsure = true
@@ -144,7 +144,7 @@ func (u *Clusters) checkLayout(ctx context.Context, actor loom.Actor, tenant loo
 	}
 	result.Layout = layout
 	if result.Exceeded != "" {
-		result.Within = u.within(solving, p, quota)
+		result.Within = u.suggestWithinQuota(solving, p, quota)
 	}
 	if sizes, some, err := solver.Sizes(solving, problem); err == nil && some {
 		result.Sizes = &sizes
@@ -174,24 +174,24 @@ func (u *Clusters) checkLayout(ctx context.Context, actor loom.Actor, tenant loo
 	return nil
 }
 
-// FormFacts gives what the form for a new cluster of a template is made of;
+// FormFacts returns what the form for a new cluster of a template is made of;
 // provider "" means the template's. NotFound for an unknown template.
 func (u *Clusters) FormFacts(ctx context.Context, actor loom.Actor, template, provider string) (TemplateFacts, error) {
 	if err := actor.May(loom.Create.Reading(), actor.InTenant()); err != nil {
 		return TemplateFacts{}, err
 	}
-	w, err := u.readWorld(ctx, actor.Tenant, template, provider)
-	if w == nil || err != nil && !isNotFound(err) {
+	cv, err := u.readCatalog(ctx, actor.Tenant, template, provider)
+	if cv == nil || err != nil && !isNotFound(err) {
 		return TemplateFacts{}, err
 	}
-	f := u.facts(&prepared{world: w, in: loom.CreateInput{Template: template, Provider: provider}})
-	f.Resources, err = u.nameable(ctx, actor.Tenant, w.providerType.Name, f.ProviderFields)
+	f := u.templateFacts(&prepared{view: cv, in: loom.CreateInput{Template: template, Provider: provider}})
+	f.Resources, err = u.resourceNames(ctx, actor.Tenant, cv.providerType.Name, f.ProviderFields)
 	return *f, err
 }
 
-// nameable reads which resources of a type of provider its fields can name: those with
+// resourceNames reads which resources of a type of provider its fields can name: those with
 // a version that is in use.
-func (u *Clusters) nameable(ctx context.Context, tenant loom.TenantID, plugin string, fields map[string]loom.FieldSchema) (map[string][]string, error) {
+func (u *Clusters) resourceNames(ctx context.Context, tenant loom.TenantID, plugin string, fields map[string]loom.FieldSchema) (map[string][]string, error) {
 	out := map[string][]string{}
 	for _, schema := range fields {
 		kind := schema.ResourceType
@@ -212,28 +212,28 @@ func (u *Clusters) nameable(ctx context.Context, tenant loom.TenantID, plugin st
 	return out, nil
 }
 
-func (u *Clusters) facts(p *prepared) *TemplateFacts {
-	w := p.world
+func (u *Clusters) templateFacts(p *prepared) *TemplateFacts {
+	cv := p.view
 	f := &TemplateFacts{
-		Template: w.template, Provider: w.provider.Base, ProviderFields: settableFields(w.providerType, w.provider),
-		FixedFields: fixedFields(w.providerType, w.provider),
-		Required:    w.providerType.Parameters["user"].Required, Config: w.config(loom.CreateInput{Services: p.in.Services}),
+		Template: cv.template, Provider: cv.provider.Base, ProviderFields: settableFields(cv.providerType, cv.provider),
+		FixedFields: fixedFields(cv.providerType, cv.provider),
+		Required:    cv.providerType.Parameters["user"].Required, Config: cv.config(loom.CreateInput{Services: p.in.Services}),
 	}
-	f.MinMachines, f.MaxMachines = w.template.Constraints.Size.Bounds()
+	f.MinMachines, f.MaxMachines = cv.template.Constraints.Size.Bounds()
 	f.MaxMachines = min(f.MaxMachines, u.opts.MaxMachines)
-	c := w.template.Compatibility
-	for i := range w.hardware {
-		e := &w.hardware[i]
-		f.HardwareTypes = append(f.HardwareTypes, choice(e.Base, c.HardwareTypes, e.ProviderMap[w.provider.Name]["flavor"] != "", w.provider.Name))
+	c := cv.template.Compatibility
+	for i := range cv.hardware {
+		e := &cv.hardware[i]
+		f.HardwareTypes = append(f.HardwareTypes, choice(e.Base, c.HardwareTypes, e.ProviderMap[cv.provider.Name]["flavor"] != "", cv.provider.Name))
 	}
-	for i := range w.images {
-		e := &w.images[i]
-		f.ImageTypes = append(f.ImageTypes, choice(e.Base, c.ImageTypes, e.ProviderMap[w.provider.Name]["image"] != "", w.provider.Name))
+	for i := range cv.images {
+		e := &cv.images[i]
+		f.ImageTypes = append(f.ImageTypes, choice(e.Base, c.ImageTypes, e.ProviderMap[cv.provider.Name]["image"] != "", cv.provider.Name))
 	}
 	f.Dependencies = map[string]loom.Dependencies{}
-	for _, name := range sortedNames(w.services) {
-		f.Dependencies[name] = w.services[name].Dependencies
-		f.Services = append(f.Services, choice(w.services[name].Base, c.Services, true, ""))
+	for _, name := range sortedNames(cv.services) {
+		f.Dependencies[name] = cv.services[name].Dependencies
+		f.Services = append(f.Services, choice(cv.services[name].Base, c.Services, true, ""))
 	}
 	return f
 }

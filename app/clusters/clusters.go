@@ -12,6 +12,8 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,9 +42,9 @@ type Options struct {
 	// CheckTime and SolveTime limit the search of a form check, and of a preview
 	// or request.
 	CheckTime, SolveTime time.Duration
-	// Solved is told how long each search for a layout took, for metrics; nil tells
-	// nobody.
-	Solved func(took time.Duration)
+	// SearchDone, unless nil, is called with the duration of each search for a layout, for
+	// metrics.
+	SearchDone func(took time.Duration)
 }
 
 // Clusters are the use cases. It keeps no state of its own and is safe for
@@ -70,8 +72,8 @@ func New(db *sqlx.DB, ring *secret.Ring, opts Options) *Clusters {
 	if opts.SolveTime == 0 {
 		opts.SolveTime = DefaultSolveTime
 	}
-	if opts.Solved == nil {
-		opts.Solved = func(time.Duration) {}
+	if opts.SearchDone == nil {
+		opts.SearchDone = func(time.Duration) {}
 	}
 	return &Clusters{db: db, kept: store.Keep(db), ring: ring, opts: opts, searching: places.New(searches())}
 }
@@ -80,10 +82,10 @@ func New(db *sqlx.DB, ring *secret.Ring, opts Options) *Clusters {
 // there are hardly any, since one that takes long must not hold up the short ones.
 func searches() int { return max(runtime.GOMAXPROCS(0), 4) }
 
-// solving begins a search for a layout that may take as long as limit, with what it
+// startSearch begins a search for a layout that may take as long as limit, with what it
 // waits for a place; where none comes free, the context has ended. over ends the search
 // and says how long it took; calling it again does nothing.
-func (u *Clusters) solving(ctx context.Context, tenant loom.TenantID, limit time.Duration) (solving context.Context, over func()) {
+func (u *Clusters) startSearch(ctx context.Context, tenant loom.TenantID, limit time.Duration) (solving context.Context, over func()) {
 	solving, cancel := context.WithTimeout(ctx, limit)
 	placed := u.searching.Take(solving, tenant)
 	began := time.Now()
@@ -93,7 +95,7 @@ func (u *Clusters) solving(ctx context.Context, tenant loom.TenantID, limit time
 			return
 		}
 		u.searching.Give(tenant)
-		u.opts.Solved(time.Since(began))
+		u.opts.SearchDone(time.Since(began))
 	})
 }
 
@@ -138,4 +140,40 @@ func clusterEvents(tenant loom.TenantID, id loom.ClusterID) []loom.Event {
 		{Tenant: tenant, Topic: "cluster:" + id.String()},
 		{Tenant: tenant, Topic: "tenant"},
 	}
+}
+
+// MaySeeTopic returns NotFound unless the actor may follow a topic of live
+// updates. Topics without ids are those of the actor's tenant,
+// "system" is for superadmins.
+func (u *Clusters) MaySeeTopic(ctx context.Context, actor loom.Actor, topic string) error {
+	if err := actor.May(loom.See, actor.Mine()); err != nil {
+		return err
+	}
+	unknown := loom.NewError(loom.NotFound, "There is no topic “%.60s”.", topic)
+	switch topic {
+	case "clusters", "tenant", "user:me":
+		return nil
+	case "system":
+		if actor.May(loom.Install.Reading(), loom.Installation) == nil {
+			return nil
+		}
+		return unknown
+	}
+	kind, rest, _ := strings.Cut(topic, ":")
+	parts := strings.Split(rest, "/")
+	id, ok := loom.ParseClusterID(parts[0])
+	wanted := map[string]int{"cluster": 1, "op": 2, "log": 4}[kind]
+	if !ok || len(parts) != wanted {
+		return unknown
+	}
+	for _, part := range parts[1:] {
+		if n, err := strconv.Atoi(part); err != nil || n <= 0 {
+			return unknown
+		}
+	}
+	err := u.see(ctx, actor, id)
+	if isNotFound(err) {
+		return unknown
+	}
+	return err
 }

@@ -2,13 +2,7 @@ package clusters
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
-	"math"
-	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"loom/app/loom"
 	"loom/app/store"
@@ -87,7 +81,7 @@ func draftConfigure(ctx context.Context, u *Clusters, r request, c *change) erro
 		return err
 	}
 	if half != nil && half.Ref == op.Ref && !op.Undone && op.Action != loom.ClusterDelete {
-		return u.draftMend(ctx, r, c, *op, mending{Config: r.in.Configure})
+		return u.draftAmended(ctx, r, c, *op, amendment{Config: r.in.Configure})
 	}
 	if r.cluster.Status == loom.ClusterIncomplete {
 		return loom.NewError(loom.Conflict, "The cluster is incomplete, and no operation is left to go on with; repair or delete it.")
@@ -139,20 +133,8 @@ func (c *change) checkMacros(owner loom.UserID, field string, config map[string]
 	if len(problems) > 0 {
 		return macro.Error(field, problems)
 	}
-	c.Warnings = append(c.Warnings, staying(stays)...)
+	c.Warnings = append(c.Warnings, unexpandedWarnings(stays)...)
 	return nil
-}
-
-// Configure replaces the config of a cluster at once, and configures its services
-// again. The config is stored before any task runs, and a failure does not bring
-// the old one back. Errors: Invalid, also with missing provider fields; NotFound,
-// also for a revision; Conflict.
-func (u *Clusters) Configure(ctx context.Context, actor loom.Actor, id loom.ClusterID, in ConfigureInput, fields map[string]any) (loom.OperationRef, error) {
-	if err := actor.May(loom.Operate, actor.Mine()); err != nil {
-		return loom.OperationRef{}, err
-	}
-	ref, _, err := u.execute(ctx, actor, PreviewInput{Kind: loom.ChangeConfigure, Cluster: id, Configure: &in, ProviderFields: fields}, nil)
-	return ref, err
 }
 
 // ConfigVersions lists the configs that a cluster has had, the newest first.
@@ -177,131 +159,4 @@ func (u *Clusters) ConfigVersion(ctx context.Context, actor loom.Actor, id loom.
 
 func summarizeConfigure(v *PreviewView) string {
 	return fmt.Sprintf("Changes the config and configures the services of %s", count(len(v.Nodes), "node"))
-}
-
-// config gives the config of a request: its own, whole; else
-// the defaults of the services, below those of the template, with the request's
-// patch on top.
-func (w *world) config(in loom.CreateInput) map[string]any {
-	if in.Config != nil {
-		return in.Config
-	}
-	config := map[string]any{}
-	for _, name := range w.serviceNames(in.Services) {
-		if d := w.services[name].DefaultConfig; d != nil {
-			config = loom.MergePatch(config, d)
-		}
-	}
-	if d := w.template.Defaults.Config; d != nil {
-		config = loom.MergePatch(config, d)
-	}
-	if in.ConfigPatch != nil {
-		config = loom.MergePatch(config, in.ConfigPatch)
-	}
-	return config
-}
-
-// Limits of what a request may hold in its free-form parts.
-const (
-	maxLabels   = 50
-	maxLabelKey = 63
-	maxLabel    = 255
-)
-
-// checkStorable finds what the database cannot hold: the character NUL, text
-// that is not UTF-8, numbers beyond all bounds, bottomless nesting.
-func checkStorable(field string, value any) []loom.FieldError {
-	problem := ""
-	var walk func(v any, depth int)
-	text := func(s string) {
-		if strings.ContainsRune(s, 0) || !utf8.ValidString(s) {
-			problem = "A text holds the character NUL or is not UTF-8."
-		}
-	}
-	walk = func(v any, depth int) {
-		if depth > loom.MaxJSONDepth {
-			problem = fmt.Sprintf("This is nested more than %d deep.", loom.MaxJSONDepth)
-			return
-		}
-		switch v := v.(type) {
-		case string:
-			text(v)
-		case json.Number:
-			if f, err := v.Float64(); err != nil || math.IsInf(f, 0) || len(v) > 400 {
-				problem = fmt.Sprintf("The number %.40s is too large or too long.", v.String())
-			}
-		case float64:
-			if math.IsInf(v, 0) || math.IsNaN(v) {
-				problem = "A number is not finite."
-			}
-		case map[string]any:
-			for key, item := range v {
-				text(key)
-				walk(item, depth+1)
-			}
-		case []any:
-			for _, item := range v {
-				walk(item, depth+1)
-			}
-		}
-	}
-	walk(value, 1)
-	if problem == "" {
-		return nil
-	}
-	return []loom.FieldError{{Field: field, Message: problem}}
-}
-
-// checkTexts is checkStorable for every part of a request that people write.
-func checkTexts(in loom.CreateInput) []loom.FieldError {
-	errs := checkStorable("description", in.Description)
-	errs = append(errs, checkStorable("clusterTemplate", in.Template)...)
-	errs = append(errs, checkStorable("provider", in.Provider)...)
-	errs = append(errs, checkStorable("hardwaretype", in.HardwareType)...)
-	errs = append(errs, checkStorable("imagetype", in.ImageType)...)
-	errs = append(errs, checkStorable("services", strings.Join(in.Services, " "))...)
-	errs = append(errs, checkStorable("providerFields", in.ProviderFields)...)
-	errs = append(errs, checkStorable("config", in.Config)...)
-	errs = append(errs, checkStorable("configPatch", in.ConfigPatch)...)
-	return append(errs, checkLabels(in.Labels)...)
-}
-
-func checkLabels(labels map[string]string) []loom.FieldError {
-	var errs []loom.FieldError
-	if len(labels) > maxLabels {
-		errs = append(errs, loom.FieldError{Field: "labels", Message: fmt.Sprintf("A cluster has at most %d labels.", maxLabels)})
-	}
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		if key == "" || len(key) > maxLabelKey || len(labels[key]) > maxLabel {
-			errs = append(errs, loom.FieldError{Field: "labels", Message: fmt.Sprintf(
-				"The key of a label has 1 to %d characters, its value at most %d.", maxLabelKey, maxLabel)})
-			break
-		}
-		errs = append(errs, checkStorable("labels", key+labels[key])...)
-	}
-	return errs
-}
-
-// ConfigProblem is a macro of a config that cannot be filled in.
-type ConfigProblem struct {
-	// Pointer is the JSON pointer of the value that holds it, Macro the macro as written,
-	// "" where the problem is with the value as a whole.
-	Pointer, Macro string
-	// Reason is a sentence for people.
-	Reason string
-}
-
-// ExpandedConfig is the config of the cluster with its macros filled in as a task on a
-// node would read it, "" for none; what cannot be filled in yet stays as written, and
-// the sentences say why. Secrets are not masked.
-func (v *ClusterView) ExpandedConfig(self loom.NodeID) (config map[string]any, problems []ConfigProblem) {
-	told := slices.DeleteFunc(slices.Clone(v.Nodes), func(n loom.Node) bool { return n.Leaving || n.State == loom.NodeDeleted })
-	expanded, found := macro.NewFacts(string(v.Owner.User), properties(told)).Expand(v.Config, self)
-	if expanded == nil {
-		expanded = v.Config
-	}
-	for _, p := range found {
-		problems = append(problems, ConfigProblem{Pointer: p.Pointer, Macro: p.Macro, Reason: p.Reason})
-	}
-	return expanded, problems
 }

@@ -3,6 +3,7 @@ package clusters_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -10,34 +11,6 @@ import (
 	"loom/app/clusters"
 	"loom/app/loom"
 )
-
-// active makes a cluster of ana with all its operations ended.
-func (b *bundle) active(machines int) loom.ClusterID {
-	b.t.Helper()
-	id := b.create(b.ana(), machines).Cluster
-	b.finish(id, loom.ClusterActive)
-	return id
-}
-
-func (b *bundle) cluster(id loom.ClusterID) clusters.ClusterView {
-	b.t.Helper()
-	v, err := b.clusters.Cluster(b.ctx, b.admin(), id)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return v
-}
-
-func parse(t *testing.T, text string) map[string]any {
-	t.Helper()
-	d := json.NewDecoder(strings.NewReader(text))
-	d.UseNumber()
-	var v map[string]any
-	if err := d.Decode(&v); err != nil {
-		t.Fatal(err)
-	}
-	return v
-}
 
 func TestConfigureKeepsEveryConfig(t *testing.T) {
 	t.Parallel()
@@ -58,7 +31,7 @@ func TestConfigureKeepsEveryConfig(t *testing.T) {
 		if i%2 == 1 {
 			b.db.MustExec(`UPDATE clusters SET status = 'inconsistent' WHERE id = $1`, int64(id))
 		}
-		ref, err := b.clusters.Configure(b.ctx, b.ana(), id, step.in, nil)
+		ref, err := b.configure(b.ana(), id, step.in, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,24 +87,24 @@ func TestConfigureIsRefused(t *testing.T) {
 		{"terminated", loom.ClusterTerminated, clusters.ConfigureInput{Config: config}, nil, loom.Conflict, ""},
 	} {
 		b.db.MustExec(`UPDATE clusters SET status = $2 WHERE id = $1`, int64(id), c.status)
-		_, err := b.clusters.Configure(b.ctx, b.ana(), id, c.in, c.fields)
+		_, err := b.configure(b.ana(), id, c.in, c.fields)
 		e := wantKind(t, err, c.kind)
 		if c.field != "" && (len(e.Fields) == 0 || e.Fields[0].Field != c.field) {
 			t.Errorf("%s: fields %v", c.name, e.Fields)
 		}
 	}
 	b.db.MustExec(`UPDATE clusters SET status = 'active' WHERE id = $1`, int64(id))
-	_, err := b.clusters.Configure(b.ctx, b.actor("ben", loom.RoleUser), id, clusters.ConfigureInput{Config: config}, nil)
+	_, err := b.configure(b.actor("ben", loom.RoleUser), id, clusters.ConfigureInput{Config: config}, nil)
 	wantKind(t, err, loom.NotFound)
 	reader := b.ana()
 	reader.Scopes = []loom.Scope{loom.ScopeRead}
-	_, err = b.clusters.Configure(b.ctx, reader, id, clusters.ConfigureInput{Config: config}, nil)
+	_, err = b.configure(reader, id, clusters.ConfigureInput{Config: config}, nil)
 	wantKind(t, err, loom.Forbidden)
 	// The plugin of the provider is gone: its machines cannot be reached.
 	b.db.MustExec(`WITH x AS (INSERT INTO catalog_versions (tenant_id, kind, name, version, body)
 		SELECT tenant_id, 'providers', 'x', 1, '{"name": "x", "providertype": "gone"}' FROM clusters WHERE id = $1)
 		UPDATE clusters SET provider_name = 'x' WHERE id = $1`, int64(id))
-	_, err = b.clusters.Configure(b.ctx, b.ana(), id, clusters.ConfigureInput{Config: config}, nil)
+	_, err = b.configure(b.ana(), id, clusters.ConfigureInput{Config: config}, nil)
 	wantKind(t, err, loom.NotFound)
 	if n := b.count(`SELECT count(*) FROM operations`) + b.count(`SELECT count(*) FROM config_revisions`); n != 2 {
 		t.Errorf("what was refused left %d operations and revisions", n)
@@ -148,8 +121,8 @@ func TestProviderFieldsOfAnOperation(t *testing.T) {
 	user.Required = [][]string{{"token"}}
 	needy.Parameters["user"] = user
 	b.save(loom.SuperTenant, loom.KindProviderType, needy)
-	in := clusters.ServicesInput{Kind: loom.ChangeRestart}
-	_, err := b.clusters.RunServices(b.ctx, b.ana(), id, in)
+	in := clusters.PreviewInput{Kind: loom.ChangeRestart, Cluster: id}
+	_, err := b.clusters.Begin(b.ctx, b.ana(), in)
 	if e := wantKind(t, err, loom.Invalid); len(e.Missing) != 1 || e.Missing[0]["token"].Label != "Token" {
 		t.Errorf("missing %v", e.Missing)
 	}
@@ -174,7 +147,7 @@ func TestProviderFieldsOfAnOperation(t *testing.T) {
 	}
 	b.finish(id, loom.ClusterActive)
 	// From now on the stored one does.
-	if _, err := b.clusters.RunServices(b.ctx, b.ana(), id, in); err != nil {
+	if _, err := b.clusters.Begin(b.ctx, b.ana(), in); err != nil {
 		t.Fatal(err)
 	}
 	// A preview whose request brought a secret wants it again.
@@ -197,7 +170,7 @@ func TestPreviewOfConfigure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var config []clusters.Change
+	var config []clusters.ChangeLine
 	restarts := 0
 	for _, c := range v.Changes {
 		switch {
@@ -207,7 +180,7 @@ func TestPreviewOfConfigure(t *testing.T) {
 			restarts++
 		}
 	}
-	want := []clusters.Change{
+	want := []clusters.ChangeLine{
 		{Change: "create", Object: "config", Name: "/a~1b", New: map[string]any{"~": true}},
 		{Change: "create", Object: "config", Name: "/web/db_password", New: "[redacted]"},
 		{Change: "remove", Object: "config", Name: "/web/peers", Old: "%host.service.web%"},
@@ -256,7 +229,7 @@ func TestStalePreviewOfAnOperation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.clusters.Configure(b.ctx, b.ana(), id, clusters.ConfigureInput{Config: map[string]any{"b": "theirs"}}, nil); err != nil {
+	if _, err := b.configure(b.ana(), id, clusters.ConfigureInput{Config: map[string]any{"b": "theirs"}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	// Busy: refused, and nothing new can be previewed.
@@ -284,7 +257,7 @@ func TestConfigureBeginsOnce(t *testing.T) {
 	id := b.active(2)
 	wins := 0
 	for _, err := range together(20, func(i int) error {
-		_, err := b.clusters.Configure(b.ctx, b.ana(), id, clusters.ConfigureInput{Config: map[string]any{"winner": i}}, nil)
+		_, err := b.configure(b.ana(), id, clusters.ConfigureInput{Config: map[string]any{"winner": i}}, nil)
 		return err
 	}) {
 		if err == nil {
@@ -298,5 +271,156 @@ func TestConfigureBeginsOnce(t *testing.T) {
 	}
 	if n := b.count(`SELECT count(*) FROM clusters c JOIN config_revisions r ON r.cluster_id = c.id AND r.revision = 2 AND r.config = c.config`); n != 1 {
 		t.Error("the config of the cluster is not its newest revision")
+	}
+}
+
+// TestConfigsAreBounded refuses a config above the limit wherever one is set, and lets a
+// stored one be.
+func TestConfigsAreBounded(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.active(2)
+	half, large := strings.Repeat("x", loom.MaxConfig/2), map[string]any{"big": strings.Repeat("x", loom.MaxConfig)}
+	refused := func(what, field string, err error) {
+		t.Helper()
+		e := wantKind(t, err, loom.Invalid)
+		if len(e.Fields) != 1 || e.Fields[0].Field != field || !strings.Contains(e.Fields[0].Message, "at most 1048576 are allowed. Take large texts out") {
+			t.Errorf("%s: got %+v", what, e)
+		}
+	}
+	for field, change := range map[string]func(*loom.CreateInput){
+		"config":      func(in *loom.CreateInput) { in.Config = large },
+		"configPatch": func(in *loom.CreateInput) { in.ConfigPatch = large },
+	} {
+		in := request(2)
+		change(&in)
+		_, err := b.clusters.Create(b.ctx, b.ana(), in)
+		refused("a create", field, err)
+		_, err = b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeCreate, Create: in})
+		refused("a preview of a create", field, err)
+		result, err := b.clusters.Check(b.ctx, b.ana(), in)
+		if err != nil || len(result.Fields) != 1 || result.Fields[0].Field != field {
+			t.Errorf("a check: %+v, %v", result.Fields, err)
+		}
+	}
+	configure := func(in clusters.ConfigureInput) error {
+		_, err := b.configure(b.ana(), id, in, nil)
+		return err
+	}
+	refused("a configure", "config", configure(clusters.ConfigureInput{Config: large}))
+	refused("a patch", "configPatch", configure(clusters.ConfigureInput{ConfigPatch: large}))
+	_, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeConfigure, Cluster: id, Configure: &clusters.ConfigureInput{Config: large}})
+	refused("a preview of a configure", "config", err)
+	// Two patches that fit come to what does not.
+	if err := configure(clusters.ConfigureInput{ConfigPatch: map[string]any{"a": half}}); err != nil {
+		t.Fatal(err)
+	}
+	b.finish(id, loom.ClusterActive)
+	refused("a second patch", "configPatch", configure(clusters.ConfigureInput{ConfigPatch: map[string]any{"b": half}}))
+
+	// One that was stored before is read, and its cluster goes on.
+	b.db.MustExec(`UPDATE clusters SET config = jsonb_build_object('big', repeat('x', $2)) WHERE id = $1`, int64(id), loom.MaxConfig)
+	if text, _ := b.cluster(id).Config["big"].(string); len(text) != loom.MaxConfig {
+		t.Errorf("%d bytes are read", len(text))
+	}
+	b.previewOf(loom.ChangeExpand, id, clusters.ChangeInput{Machines: 3})
+	refused("a patch that leaves it too large", "configPatch", configure(clusters.ConfigureInput{ConfigPatch: map[string]any{"b": "x"}}))
+	if err := configure(clusters.ConfigureInput{ConfigPatch: map[string]any{"big": nil}}); err != nil {
+		t.Errorf("a patch that takes it out: %v", err)
+	}
+}
+
+// TestKeysOfConfigsAreBounded refuses a key above the limit wherever one is set, and lets a
+// stored one be.
+func TestKeysOfConfigsAreBounded(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.active(2)
+	key := strings.Repeat("k", loom.MaxConfigKey+1)
+	long := map[string]any{key: 1}
+	refused := func(what, field string, fields []loom.FieldError) {
+		t.Helper()
+		if len(fields) != 1 || fields[0].Field != field || !strings.Contains(fields[0].Message, "has 256 bytes; at most 255 are allowed") {
+			t.Errorf("%s: got %+v", what, fields)
+		}
+	}
+	in := request(2)
+	in.Config = long
+	_, err := b.clusters.Create(b.ctx, b.ana(), in)
+	refused("a create", "config", wantKind(t, err, loom.Invalid).Fields)
+	result, err := b.clusters.Check(b.ctx, b.ana(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused("a check", "config", result.Fields)
+	configure := func(patch map[string]any) error {
+		_, err := b.configure(b.ana(), id, clusters.ConfigureInput{ConfigPatch: patch}, nil)
+		return err
+	}
+	refused("a configure", "configPatch", wantKind(t, configure(long), loom.Invalid).Fields)
+
+	// One that was stored before is read, and its cluster goes on.
+	b.db.MustExec(`UPDATE clusters SET config = jsonb_build_object(repeat('k', 100000), '%ip.self%') WHERE id = $1`, int64(id))
+	b.previewOf(loom.ChangeExpand, id, clusters.ChangeInput{Machines: 3})
+	if e := wantKind(t, configure(map[string]any{"b": 1}), loom.Invalid); !strings.Contains(e.Message, "has 100000 bytes") {
+		t.Errorf("a patch that leaves it: %+v", e)
+	}
+	v, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeConfigure, Cluster: id, Configure: &clusters.ConfigureInput{Config: map[string]any{}}})
+	if err != nil || len(v.Changes) == 0 || len(v.Changes[0].Name) > loom.MaxConfigPath+len("…") {
+		t.Errorf("a preview without it: %v", err)
+	}
+	if err := configure(map[string]any{strings.Repeat("k", 100_000): nil}); err != nil {
+		t.Errorf("a patch that takes it out: %v", err)
+	}
+}
+
+// TestSecretsOfAConfigAreCounted: one with more secrets than tasks hide in their logs is refused wherever one is set.
+func TestSecretsOfAConfigAreCounted(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.active(2)
+	tokens := make([]any, 1001)
+	for i := range tokens {
+		tokens[i] = fmt.Sprintf("token %05d", i)
+	}
+	many := map[string]any{"app": map[string]any{"token": tokens}}
+	refused := func(what, field string, fields []loom.FieldError) {
+		t.Helper()
+		if len(fields) != 1 || fields[0].Field != field || !strings.Contains(fields[0].Message, "“app.token”") {
+			t.Errorf("%s: got %+v", what, fields)
+		}
+	}
+	in := request(2)
+	in.Config = many
+	_, err := b.clusters.Create(b.ctx, b.ana(), in)
+	refused("a create", "config", wantKind(t, err, loom.Invalid).Fields)
+	result, err := b.clusters.Check(b.ctx, b.ana(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused("a check", "config", result.Fields)
+	_, err = b.configure(b.ana(), id, clusters.ConfigureInput{ConfigPatch: many}, nil)
+	refused("a configure", "configPatch", wantKind(t, err, loom.Invalid).Fields)
+}
+
+// TestUnexpandedMacrosAreBounded: of macros that stay as written the first hundred are listed.
+func TestUnexpandedMacrosAreBounded(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	in := request(2)
+	values := make([]any, 1000)
+	for i := range values {
+		values[i] = fmt.Sprintf("%%host.service.gone%d%%", i)
+	}
+	in.ConfigPatch = map[string]any{"a": values}
+	stay := 0
+	v := b.preview(b.ana(), in)
+	for _, w := range v.Warnings {
+		if strings.HasPrefix(w, "In the config, %host.service.gone") {
+			stay++
+		}
+	}
+	if last := v.Warnings[len(v.Warnings)-1]; stay != 100 || last != "In the config, 900 more macros stay as written." {
+		t.Errorf("%d are listed, then %q", stay, last)
 	}
 }

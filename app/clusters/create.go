@@ -52,8 +52,8 @@ func (u *Clusters) draftCreate(ctx context.Context, actor loom.Actor, in loom.Cr
 	if err := missingError(p.fields.missing); err != nil && !lenient {
 		return nil, p, err
 	}
-	solving, stop := u.solving(ctx, actor.Tenant, u.opts.SolveTime)
-	problem, layout, unsat, err := u.fit(solving, p, quota)
+	solving, stop := u.startSearch(ctx, actor.Tenant, u.opts.SolveTime)
+	problem, layout, unsat, err := u.solve(solving, p, quota)
 	stop()
 	if err != nil {
 		return nil, p, err
@@ -82,7 +82,7 @@ func (u *Clusters) draftCreate(ctx context.Context, actor loom.Actor, in loom.Cr
 	return c, p, nil
 }
 
-// Create makes a cluster at once, as a preview that is applied would. It gives
+// Create makes a cluster at once, as a preview that is applied would. It returns
 // the operation, which is running when Create returns. Errors: those of Preview,
 // and Invalid with the missing provider fields.
 func (u *Clusters) Create(ctx context.Context, actor loom.Actor, in loom.CreateInput) (loom.OperationRef, error) {
@@ -140,15 +140,15 @@ func (u *Clusters) insert(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, c 
 	if err := store.ShareCatalogName(ctx, tx, actor.Tenant, loom.KindProvider, c.Provider.Name); err != nil {
 		return none, err
 	}
-	present, err := presentProvider(ctx, tx, actor.Tenant, c.Provider.Name)
+	present, err := currentProvider(ctx, tx, actor.Tenant, c.Provider.Name)
 	if err != nil {
 		return none, err
 	}
 	present = withFields(present, c.Input.Create.ProviderFields)
-	if err := c.Building.stillBuilds(ctx, tx, present); err != nil {
+	if err := c.Building.checkUnchanged(ctx, tx, present); err != nil {
 		return none, err
 	}
-	if err := permitted(ctx, tx, actor.Tenant, present, c.plan); err != nil {
+	if err := checkPermitted(ctx, tx, actor.Tenant, present, c.plan); err != nil {
 		return none, err
 	}
 	cluster, err := store.InsertCluster(ctx, tx, actor.Tenant, store.NewCluster{
@@ -167,7 +167,7 @@ func (u *Clusters) insert(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, c 
 	if err := store.PutSecrets(ctx, tx, actor.Tenant, store.ClusterSecrets(cluster.ID), actor.User, secrets); err != nil {
 		return none, err
 	}
-	request, err := keptRequest(c.Input)
+	request, err := encodeRequest(c.Input)
 	if err != nil {
 		return none, err
 	}
@@ -194,8 +194,8 @@ func (u *Clusters) insert(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, c 
 	return op.Ref, store.InsertEvents(ctx, tx, clusterEvents(actor.Tenant, cluster.ID)...)
 }
 
-// asConflict turns an error that a changed world causes into Conflict, so that a
-// caller who did nothing wrong is told that something moved.
+// asConflict turns an error that a change of the catalog or the cluster causes into Conflict, so
+// that a caller who did nothing wrong learns that something changed.
 func asConflict(err error, format string, args ...any) error {
 	if e := loom.AsError(err); e.Kind == loom.Internal || errors.Is(err, loom.Unavailable) {
 		return err
@@ -237,9 +237,9 @@ func (u *Clusters) applyCreate(ctx context.Context, tx *sqlx.Tx, actor loom.Acto
 	return u.insert(ctx, tx, actor, c, secrets, "apply")
 }
 
-// lateFields takes the provider fields that come with Apply and seals the
+// applyCreateFields takes the provider fields that come with Apply and seals the
 // secrets of the new cluster. What the preview fixed cannot be changed.
-func (u *Clusters) lateFields(ctx context.Context, actor loom.Actor, c *change, given map[string]any) (map[string][]byte, error) {
+func (u *Clusters) applyCreateFields(ctx context.Context, actor loom.Actor, c *change, given map[string]any) (map[string][]byte, error) {
 	t, err := store.ProviderType(ctx, u.db, c.Provider.Type)
 	if err != nil {
 		if isNotFound(err) {
@@ -263,7 +263,7 @@ func (u *Clusters) lateFields(ctx context.Context, actor loom.Actor, c *change, 
 	if err := missingError(fields.missing); err != nil {
 		return nil, err
 	}
-	if err := c.Building.stillBuilds(ctx, u.db, c.Provider); err != nil {
+	if err := c.Building.checkUnchanged(ctx, u.db, c.Provider); err != nil {
 		return nil, err
 	}
 	c.Provider = withFields(c.Provider, fields.open)
@@ -271,7 +271,7 @@ func (u *Clusters) lateFields(ctx context.Context, actor loom.Actor, c *change, 
 		c.Input.Create.ProviderFields = map[string]any{}
 	}
 	maps.Copy(c.Input.Create.ProviderFields, fields.open)
-	building := newBuilding(t, c.Provider)
+	building := newMachineSpec(t, c.Provider)
 	c.Building = &building
 	return u.sealCluster(actor.Tenant, c.Cluster, c.Provider, fields.sealed)
 }
@@ -280,16 +280,16 @@ func (u *Clusters) lateFields(ctx context.Context, actor loom.Actor, c *change, 
 // for a layout. Errs are collected, so that a form shows all of them at once.
 type prepared struct {
 	in     loom.CreateInput
-	world  *world
+	view   *catalogView
 	fields providerFields
 	lease  int64
 	config map[string]any
 	errs   []loom.FieldError
-	// lost are those of errs that make the search for a layout pointless.
-	lost []loom.FieldError
+	// hopeless are those of errs that make the search for a layout pointless.
+	hopeless []loom.FieldError
 }
 
-// prepare checks a request against the catalog. The error is for trouble that is
+// prepare checks a request against the catalog. The error is for errors that are
 // not about fields; NotFound about a template or provider comes back as a error
 // together with what else is known.
 func (u *Clusters) prepare(ctx context.Context, actor loom.Actor, in loom.CreateInput) (*prepared, error) {
@@ -302,28 +302,28 @@ func (u *Clusters) prepare(ctx context.Context, actor loom.Actor, in loom.Create
 	if err != nil {
 		return p, err
 	}
-	w, err := u.readWorld(ctx, actor.Tenant, in.Template, in.Provider)
-	if w != nil {
-		p.world = w
-		p.lost = append(checkNamed(in.Services, has(w.services)), w.lost(in.Services)...)
-		p.errs = append(slices.Clone(p.lost), p.errs...)
-		p.weighLease(settings)
-		p.config = w.config(in)
+	cv, err := u.readCatalog(ctx, actor.Tenant, in.Template, in.Provider)
+	if cv != nil {
+		p.view = cv
+		p.hopeless = append(checkNamed(in.Services, contains(cv.services)), cv.missing(in.Services)...)
+		p.errs = append(slices.Clone(p.hopeless), p.errs...)
+		p.checkLease(settings)
+		p.config = cv.config(in)
 		p.checkConfig()
 		if in.DNSSuffix == "" {
-			p.errs = append(p.errs, loom.CheckDNSSuffix("dnsSuffix", w.template.Defaults.DNSSuffix)...)
+			p.errs = append(p.errs, loom.CheckDNSSuffix("dnsSuffix", cv.template.Defaults.DNSSuffix)...)
 		}
 	}
 	if err != nil {
 		return p, err
 	}
-	p.fields = takeFields(w.providerType, w.provider, nil, in.ProviderFields)
+	p.fields = takeFields(cv.providerType, cv.provider, nil, in.ProviderFields)
 	p.errs = append(p.errs, p.fields.errs...)
 	may, err := store.Permits(ctx, u.db, actor.Tenant)
 	if err != nil {
 		return p, err
 	}
-	if refusal := may.Refusal("provider", withFields(w.provider, p.fields.open)); refusal != nil {
+	if refusal := may.Refusal("provider", withFields(cv.provider, p.fields.open)); refusal != nil {
 		p.errs = append(p.errs, loom.AsError(refusal).Fields...)
 	}
 	if p.fields.incomplete != "" {
@@ -332,11 +332,11 @@ func (u *Clusters) prepare(ctx context.Context, actor loom.Actor, in loom.Create
 	return p, nil
 }
 
-func (p *prepared) weighLease(settings loom.Settings) {
+func (p *prepared) checkLease(settings loom.Settings) {
 	if p.in.LeaseMillis < loom.TemplateLease {
 		return // Validate has said so
 	}
-	lease, errs := p.world.template.Administration.Lease.Grant(p.in.LeaseMillis)
+	lease, errs := p.view.template.Administration.Lease.Grant(p.in.LeaseMillis)
 	if len(errs) == 0 {
 		errs = settings.CheckLease("initialLeaseDuration", lease == 0)
 	}
@@ -361,10 +361,10 @@ func (p *prepared) checkConfig() {
 // input is the question for the solver.
 func (u *Clusters) input(p *prepared) solver.Input {
 	return solver.Input{
-		Template: p.world.template, Provider: p.world.provider.Name, Services: p.in.Services, Machines: p.in.Machines,
-		HardwareType: p.in.HardwareType, ImageType: p.in.ImageType, Catalog: p.world.services,
-		HardwareTypes: p.world.hardware, ImageTypes: p.world.images, MaxMachines: u.opts.MaxMachines,
-		Providers: p.world.providers,
+		Template: p.view.template, Provider: p.view.provider.Name, Services: p.in.Services, Machines: p.in.Machines,
+		HardwareType: p.in.HardwareType, ImageType: p.in.ImageType, Catalog: p.view.services,
+		HardwareTypes: p.view.hardware, ImageTypes: p.view.images, MaxMachines: u.opts.MaxMachines,
+		Providers: p.view.providers,
 	}
 }
 
@@ -382,16 +382,16 @@ type newCluster struct {
 // change makes the rest of a cluster from its layout; the cluster number is
 // filled in by name. Nodes get new ids.
 func (p *prepared) change(actor loom.Actor, id loom.ClusterID, problem string, layout loom.Layout) (*change, error) {
-	c := p.bare(id, layout)
-	w := p.world
+	c := p.layoutChange(id, layout)
+	cv := p.view
 	c.Input.Create.ProviderFields = p.fields.open
-	c.Provider = withFields(w.provider, p.fields.open)
-	building := newBuilding(w.providerType, c.Provider)
+	c.Provider = withFields(cv.provider, p.fields.open)
+	building := newMachineSpec(cv.providerType, c.Provider)
 	c.Building, c.New.Problem, c.New.Lease = &building, problem, p.lease
 	c.Sensitive = slices.Sorted(maps.Keys(p.fields.sealed))
-	c.OnFailure = cmp.Or(p.in.OnFailure, w.template.Administration.OnFailure, loom.OnFailureKeep)
+	c.OnFailure = cmp.Or(p.in.OnFailure, cv.template.Administration.OnFailure, loom.OnFailureKeep)
 	c.After.Config = p.config
-	c.price(w)
+	c.price(cv)
 	facts := macro.NewFacts(string(actor.User), properties(c.After.Nodes))
 	problems, stays := macro.Split(facts.Check(c.After.Config))
 	if len(problems) > 0 {
@@ -401,32 +401,32 @@ func (p *prepared) change(actor loom.Actor, id loom.ClusterID, problem string, l
 	if len(c.After.Nodes) == 1 && len(c.After.Services) > 1 {
 		c.warn("One node holds everything: when it fails, every service fails.")
 	}
-	c.Warnings = append(c.Warnings, staying(stays)...)
+	c.Warnings = append(c.Warnings, unexpandedWarnings(stays)...)
 	return c, nil
 }
 
 // bare is a change with nothing but services and nodes: what a plan is made from.
-func (p *prepared) bare(id loom.ClusterID, layout loom.Layout) *change {
-	w := p.world
+func (p *prepared) layoutChange(id loom.ClusterID, layout loom.Layout) *change {
+	cv := p.view
 	c := newChange(PreviewInput{Kind: loom.ChangeCreate, Create: p.in}, kinds[loom.ChangeCreate])
-	c.Cluster, c.Name, c.Template, c.After.Template = id, p.in.Name, w.template.Base, &w.template
-	c.Provider, c.Versions = w.provider, slices.Clone(w.used)
-	c.New = &newCluster{Layout: layout, Suffix: cmp.Or(p.in.DNSSuffix, w.template.Defaults.DNSSuffix)}
+	c.Cluster, c.Name, c.Template, c.After.Template = id, p.in.Name, cv.template.Base, &cv.template
+	c.Provider, c.Versions = cv.provider, slices.Clone(cv.used)
+	c.New = &newCluster{Layout: layout, Suffix: cmp.Or(p.in.DNSSuffix, cv.template.Defaults.DNSSuffix)}
 	c.After.Services = map[string]loom.Service{}
-	for _, name := range w.serviceNames(p.in.Services) {
-		service := w.services[name]
+	for _, name := range cv.serviceNames(p.in.Services) {
+		service := cv.services[name]
 		c.After.Services[name] = service
 		c.version(loom.KindService, &service.Base)
 	}
-	c.makeNodes(w)
+	c.makeNodes(cv)
 	return c
 }
 
 // makeNodes numbers the machines in the order of the layout.
-func (c *change) makeNodes(w *world) {
+func (c *change) makeNodes(cv *catalogView) {
 	number := loom.FirstNodeNumber
 	for _, g := range c.New.Layout {
-		hardware, image := w.hardwareType(g.HardwareType), w.imageType(g.ImageType)
+		hardware, image := cv.hardwareType(g.HardwareType), cv.imageType(g.ImageType)
 		c.version(loom.KindHardwareType, &hardware.Base)
 		c.version(loom.KindImageType, &image.Base)
 		size, root := hardware.ProviderMap[c.Provider.Name], image.ProviderMap[c.Provider.Name]
@@ -449,17 +449,6 @@ func (c *change) makeNodes(w *world) {
 	}
 }
 
-// automatorsOf gives the automator types that any action of the services uses.
-func automatorsOf(names []string, services map[string]loom.Service) []string {
-	used := map[string]bool{}
-	for _, name := range names {
-		for _, action := range services[name].Provisioner.Actions {
-			used[action.Type] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(used))
-}
-
 func properties(nodes []loom.Node) map[loom.NodeID]loom.NodeProperties {
 	out := make(map[loom.NodeID]loom.NodeProperties, len(nodes))
 	for i := range nodes {
@@ -468,10 +457,10 @@ func properties(nodes []loom.Node) map[loom.NodeID]loom.NodeProperties {
 	return out
 }
 
-func (c *change) price(w *world) {
+func (c *change) price(cv *catalogView) {
 	total := 0.0
 	for _, g := range c.New.Layout {
-		cost, err := strconv.ParseFloat(w.hardwareType(g.HardwareType).ProviderMap[c.Provider.Name]["cost"], 64)
+		cost, err := strconv.ParseFloat(cv.hardwareType(g.HardwareType).ProviderMap[c.Provider.Name]["cost"], 64)
 		if err != nil || cost < 0 || cost > 1e9 {
 			return
 		}
@@ -480,9 +469,9 @@ func (c *change) price(w *world) {
 	c.New.Price = &total
 }
 
-// staying says of macros of a config that they stay as written, of the first
+// unexpandedWarnings says of macros of a config that they stay as written, of the first
 // macro.MaxProblems each.
-func staying(macros []macro.Problem) []string {
+func unexpandedWarnings(macros []macro.Problem) []string {
 	var warnings []string
 	for i, m := range macros {
 		if i == macro.MaxProblems {
@@ -493,10 +482,10 @@ func staying(macros []macro.Problem) []string {
 	return warnings
 }
 
-// fit looks for a layout of a new cluster. What it suggests instead of one keeps
+// solve looks for a layout of a new cluster. What it suggests instead of one keeps
 // within the quota as well, which is the tenant's before the cluster is made. Errors
 // are those of solver.Solve.
-func (u *Clusters) fit(ctx context.Context, p *prepared, quota loom.QuotaUse) (solver.Problem, loom.Layout, *loom.Unsat, error) {
+func (u *Clusters) solve(ctx context.Context, p *prepared, quota loom.QuotaUse) (solver.Problem, loom.Layout, *loom.Unsat, error) {
 	in := u.input(p)
 	problem, layout, unsat, err := solver.Create(ctx, in)
 	if unsat == nil {
@@ -505,16 +494,16 @@ func (u *Clusters) fit(ctx context.Context, p *prepared, quota loom.QuotaUse) (s
 	free := quota.MaxNodes - quota.Nodes
 	for _, s := range unsat.Suggestions {
 		if max(s.Machines, in.Machines) > free {
-			unsat.Suggestions = u.within(ctx, p, quota)
+			unsat.Suggestions = u.suggestWithinQuota(ctx, p, quota)
 			break
 		}
 	}
 	return problem, layout, unsat, err
 }
 
-// within suggests changes of a request that keep within the quota of nodes; none
+// suggestWithinQuota suggests changes of a request that keep within the quota of nodes; none
 // where the request does, or where the tenant may have no further cluster.
-func (u *Clusters) within(ctx context.Context, p *prepared, quota loom.QuotaUse) []loom.Suggestion {
+func (u *Clusters) suggestWithinQuota(ctx context.Context, p *prepared, quota loom.QuotaUse) []loom.Suggestion {
 	in := u.input(p)
 	free := quota.MaxNodes - quota.Nodes
 	if free < 1 || quota.Clusters >= quota.MaxClusters {

@@ -6,10 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/jmoiron/sqlx"
-	"golang.org/x/crypto/ssh"
 
 	"loom/app/clusters"
 	"loom/app/loom"
@@ -279,92 +275,5 @@ func TestProviderFieldsAreRequired(t *testing.T) {
 	b.finish(ref.Cluster, loom.ClusterActive)
 	if _, err := b.clusters.Delete(b.ctx, b.ana(), ref.Cluster, clusters.DeleteInput{}); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func TestRevealIsAuditedAndOnlyForTheClustersOwnKey(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	ref := b.create(b.ana(), 2)
-	v, err := b.clusters.Cluster(b.ctx, b.ana(), ref.Cluster)
-	if err != nil {
-		t.Fatal(err)
-	}
-	node := v.Nodes[0].ID
-	got, err := b.clusters.Reveal(b.ctx, b.ana(), ref.Cluster, node)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer, err := ssh.ParsePrivateKey([]byte(got.PrivateKey.Reveal()))
-	if err != nil || got.User != "ops" || !got.Password.IsZero() {
-		t.Fatalf("%+v, %v", got, err)
-	}
-	sealed, err := store.Secrets(b.ctx, b.db.DB, b.tenant, store.ClusterSecrets(ref.Cluster))
-	if err != nil {
-		t.Fatal(err)
-	}
-	line, err := b.ring.Open(b.tenant, store.ClusterSecrets(ref.Cluster), "ssh_public_key", sealed["ssh_public_key"])
-	if err != nil {
-		t.Fatal(err)
-	}
-	public, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line.Reveal()))
-	if err != nil || string(public.Marshal()) != string(signer.PublicKey().Marshal()) {
-		t.Errorf("the two keys are no pair: %v", err)
-	}
-	if n := b.count(`SELECT count(*) FROM audit WHERE verb = 'reveal' AND after::text NOT LIKE '%PRIVATE%'`); n != 1 {
-		t.Errorf("%d audit entries", n)
-	}
-
-	b.db.MustExec(`UPDATE nodes SET results = '{"ssh-auth": {"user": "root", "password": "made-up"}}' WHERE id = $1`, node)
-	got, err = b.clusters.Reveal(b.ctx, b.admin(), ref.Cluster, node)
-	if err != nil || got.User != "root" || got.Password.Reveal() != "made-up" {
-		t.Errorf("%+v, %v", got, err)
-	}
-	v, err = b.clusters.Cluster(b.ctx, b.ana(), ref.Cluster)
-	if auth, _ := v.Nodes[0].Results["ssh-auth"].(map[string]any); err != nil || auth["password"] == "made-up" {
-		t.Errorf("the view shows the password: %v, %v", v.Nodes[0].Results, err)
-	}
-
-	// A credential of the provider is not the machine's, wherever it is stored.
-	for _, field := range []string{"api_token", "ssh_password"} {
-		plain := map[string]string{"api_token": "made-up", "ssh_password": "a newer one"}[field]
-		entity := store.ProviderSecrets("lab")
-		b.exec(func(tx *sqlx.Tx) error {
-			bytes, err := b.ring.Seal(b.tenant, entity, field, loom.NewSecret(plain))
-			if err != nil {
-				return err
-			}
-			return store.PutSecrets(b.ctx, tx, b.tenant, entity, "admin", map[string][]byte{field: bytes})
-		})
-		got, err = b.clusters.Reveal(b.ctx, b.ana(), ref.Cluster, node)
-		if err != nil || !got.Password.IsZero() || got.PrivateKey.IsZero() {
-			t.Errorf("%s: %+v, %v", field, got, err)
-		}
-		b.db.MustExec(`DELETE FROM secrets WHERE entity = 'provider:lab'`)
-	}
-
-	// With a key of the tenant nothing was made, and nothing is shown.
-	b.save(b.tenant, loom.KindProvider, &loom.Provider{Base: loom.Base{Name: "lab"}, Type: "lab", Fields: map[string]any{"ssh_key_resource": "prod"}})
-	keyed := b.create(b.ana(), 2)
-	v, err = b.clusters.Cluster(b.ctx, b.ana(), keyed.Cluster)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = b.clusters.Reveal(b.ctx, b.ana(), keyed.Cluster, v.Nodes[0].ID)
-	wantKind(t, err, loom.NotFound)
-}
-
-func TestLeaseOfACreate(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	in := request(2)
-	in.LeaseMillis = 90_000
-	ref, err := b.clusters.Create(b.ctx, b.ana(), in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := b.clusters.Cluster(b.ctx, b.ana(), ref.Cluster)
-	if err != nil || v.Expires.Sub(v.Created) != 90*time.Second {
-		t.Errorf("created %v, expires %v, %v", v.Created, v.Expires, err)
 	}
 }

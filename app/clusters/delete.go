@@ -44,7 +44,7 @@ func (u *Clusters) Delete(ctx context.Context, actor loom.Actor, id loom.Cluster
 		}
 		ref, err := u.deleteIf(ctx, actor, id, in, nil)
 		// Another operation may have begun between the two.
-		if in.Abort && errors.Is(err, loom.Conflict) && try < maxTries {
+		if in.Abort && errors.Is(err, loom.Conflict) && try < maxReads {
 			continue
 		}
 		return ref, err
@@ -152,7 +152,7 @@ func (u *Clusters) abandon(ctx context.Context, actor loom.Actor, id loom.Cluste
 		if err := allowed(actor, loom.Override, id, cluster.Owner, err); err != nil || cluster.Status == loom.ClusterTerminated {
 			return err
 		}
-		if err := u.mayBegin(ctx, tx, cluster, loom.ChangeDelete); err != nil {
+		if err := u.checkAllowed(ctx, tx, cluster, loom.ChangeDelete); err != nil {
 			return err
 		}
 		left, err := store.Leftovers(ctx, tx, actor.Tenant, id)

@@ -13,11 +13,11 @@ import (
 	"loom/planner"
 )
 
-// Change is one line of a preview. Change is "create", "change" (in place),
+// ChangeLine is one line of a preview. Change is "create", "change" (in place),
 // "restart", "replace" or "remove"; Object is "node", "service", "config" or "template",
 // Node the number of the node concerned. Name is a host name, a service, or the
 // JSON pointer of a value. Old and New hold values with secrets masked.
-type Change struct {
+type ChangeLine struct {
 	Change, Object, Name string
 	Node                 int
 	Old, New             any
@@ -31,24 +31,24 @@ const maxChanges = 1000
 
 // changeList keeps the first changes and counts all.
 type changeList struct {
-	kept []Change
-	all  int
+	lines []ChangeLine
+	all   int
 }
 
-func (l *changeList) add(c Change) {
-	if l.all++; len(l.kept) < maxChanges {
-		l.kept = append(l.kept, c)
+func (l *changeList) add(c ChangeLine) {
+	if l.all++; len(l.lines) < maxChanges {
+		l.lines = append(l.lines, c)
 	}
 }
 
 // wholeNodes lists nodes that come or go, with the services on them.
 func (l *changeList) wholeNodes(word string, nodes []loom.Node) {
 	for _, n := range nodes {
-		l.add(Change{Change: word, Object: "node", Name: n.Hostname, Node: n.Number})
+		l.add(ChangeLine{Change: word, Object: "node", Name: n.Hostname, Node: n.Number})
 	}
 	for _, n := range nodes {
 		for _, s := range n.Services {
-			l.add(Change{Change: word, Object: "service", Name: s, Node: n.Number})
+			l.add(ChangeLine{Change: word, Object: "service", Name: s, Node: n.Number})
 		}
 	}
 }
@@ -76,7 +76,7 @@ func showInPlace(v *PreviewView, c *change, list *changeList) error {
 			if own[loom.ActionKeys] {
 				because = "Your SSH keys are put on it."
 			}
-			list.add(Change{Change: "change", Object: "node", Name: n.Hostname, Node: n.Number, Because: because})
+			list.add(ChangeLine{Change: "change", Object: "node", Name: n.Hostname, Node: n.Number, Because: because})
 		}
 		for _, name := range n.Services {
 			// A new service without actions comes as well.
@@ -97,18 +97,18 @@ func (l *changeList) config(c *change) {
 
 // documents lists where two JSON documents differ.
 func (l *changeList) documents(object, because string, before, after map[string]any) {
-	c := comparison{most: maxChanges - len(l.kept)}
+	c := comparison{most: maxChanges - len(l.lines)}
 	c.compare(false, before, after, true, true)
 	for _, change := range c.found {
 		change.Object, change.Because = object, because
-		l.kept = append(l.kept, change)
+		l.lines = append(l.lines, change)
 	}
 	l.all += c.all
 }
 
 // onService says what a set of actions does to one service on one node.
-func (c *change) onService(n loom.Node, name string, actions map[loom.TaskAction]bool) Change {
-	line := Change{Change: "change", Object: "service", Name: name, Node: n.Number}
+func (c *change) onService(n loom.Node, name string, actions map[loom.TaskAction]bool) ChangeLine {
+	line := ChangeLine{Change: "change", Object: "service", Name: name, Node: n.Number}
 	state := func(to loom.ServiceState) {
 		if from := n.ServiceStates[name]; from != "" {
 			line.Old = string(from)
@@ -162,7 +162,7 @@ func dependsOn(services map[string]loom.Service, name, on string) bool {
 // Values of keys that look secret are masked, but that they differ is said.
 type comparison struct {
 	most  int
-	found []Change
+	found []ChangeLine
 	all   int
 	at    loom.JSONPath
 }
@@ -195,7 +195,7 @@ func (c *comparison) compare(secret bool, old, new any, had, has bool) {
 	if c.all++; len(c.found) >= c.most {
 		return
 	}
-	change := Change{Name: c.at.Pointer()}
+	change := ChangeLine{Name: c.at.Pointer()}
 	switch {
 	case !had:
 		change.Change, change.New = "create", masked(secret, new)
@@ -233,7 +233,7 @@ func sameJSON(a, b any) bool {
 	return isNumber && too && x == y
 }
 
-// number gives the value of a number, however it is held. What float64 cannot
+// number returns the value of a number, however it is held. What float64 cannot
 // tell apart is told apart by its text before.
 func number(v any) (float64, bool) {
 	switch v := v.(type) {
@@ -270,8 +270,8 @@ func document(v any) map[string]any {
 func paths(before, after map[string]any) []string {
 	var l changeList
 	l.documents("", "", before, after)
-	names := make([]string, 0, len(l.kept))
-	for _, c := range l.kept {
+	names := make([]string, 0, len(l.lines))
+	for _, c := range l.lines {
 		names = append(names, c.Name)
 	}
 	return names
@@ -280,14 +280,14 @@ func paths(before, after map[string]any) []string {
 // showLayout shows what becomes of the layout: config, machines, then services by node.
 func showLayout(v *PreviewView, c *change, list *changeList) error {
 	v.Layout = layoutOf(c.After.Nodes)
-	diff, err := planner.Compare(c.Before.layout(), c.After.layout(), c.plan, c.again()...)
+	diff, err := planner.Compare(c.Before.layout(), c.After.layout(), c.plan, c.reinstalled()...)
 	if err != nil {
 		return err
 	}
-	v.Made, v.Replaced, v.Left, v.Gone = len(diff.Made), len(diff.Replaced), len(diff.Removed), c.removed()
-	v.Altered = c.Services
+	v.NodesAdded, v.NodesReplaced, v.NodesRemoved, v.RemovedNodes = len(diff.Made), len(diff.Replaced), len(diff.Removed), c.removed()
+	v.Changed = c.Services
 	v.After.Nodes += c.more()
-	for _, n := range v.Gone {
+	for _, n := range v.RemovedNodes {
 		if n.State != loom.NodeDeleted {
 			v.After.Nodes--
 		}
@@ -298,17 +298,17 @@ func showLayout(v *PreviewView, c *change, list *changeList) error {
 	list.machines("remove", diff.Removed)
 	for _, n := range c.After.Nodes {
 		if c.resumes(n.ID, "") {
-			list.add(Change{Change: "change", Object: "node", Name: n.Hostname, Node: n.Number, Because: "An earlier operation did not make it ready."})
+			list.add(ChangeLine{Change: "change", Object: "node", Name: n.Hostname, Node: n.Number, Because: "An earlier operation did not make it ready."})
 		}
 	}
-	list.alteredServices(c, diff)
+	list.changedServices(c, diff)
 	told := map[string]bool{}
 	for _, s := range diff.Services {
 		told[s.Service] = told[s.Service] || s.Change == "configure"
 	}
 	for _, name := range sortedNames(told) {
 		if told[name] {
-			v.Told = append(v.Told, name)
+			v.Reconfigured = append(v.Reconfigured, name)
 		}
 	}
 	return nil
@@ -316,13 +316,13 @@ func showLayout(v *PreviewView, c *change, list *changeList) error {
 
 func (l *changeList) machines(word string, machines []planner.MachineChange) {
 	for _, m := range machines {
-		l.add(Change{Change: word, Object: "node", Name: m.Hostname, Node: m.Number, Because: m.Because})
+		l.add(ChangeLine{Change: word, Object: "node", Name: m.Hostname, Node: m.Number, Because: m.Because})
 	}
 }
 
-// alteredServices lists services by node: those of whole nodes that come and go, and
+// changedServices lists services by node: those of whole nodes that come and go, and
 // what happens to others. One without any action comes and goes as well.
-func (l *changeList) alteredServices(c *change, diff planner.Difference) {
+func (l *changeList) changedServices(c *change, diff planner.Difference) {
 	said := map[loom.NodeID][]planner.ServiceChange{}
 	for _, s := range diff.Services {
 		said[s.Node] = append(said[s.Node], s)
@@ -337,7 +337,7 @@ func (l *changeList) alteredServices(c *change, diff planner.Difference) {
 			return
 		}
 		for _, s := range said[after.ID] {
-			l.add(c.alteredService(before, s))
+			l.add(c.serviceLine(before, s))
 		}
 		for _, name := range slices.Concat(before.Services, after.Services) {
 			had, has := slices.Contains(before.Services, name), slices.Contains(after.Services, name)
@@ -345,20 +345,20 @@ func (l *changeList) alteredServices(c *change, diff planner.Difference) {
 				continue
 			}
 			word := map[bool]string{true: "remove", false: "create"}[had]
-			l.add(Change{Change: word, Object: "service", Name: name, Node: after.Number, Because: "It defines no action for that, so nothing runs."})
+			l.add(ChangeLine{Change: word, Object: "service", Name: name, Node: after.Number, Because: "It defines no action for that, so nothing runs."})
 		}
 	})
 }
 
 func (l *changeList) services(word string, n *loom.Node, names []string) {
 	for _, name := range names {
-		l.add(Change{Change: word, Object: "service", Name: name, Node: n.Number})
+		l.add(ChangeLine{Change: word, Object: "service", Name: name, Node: n.Number})
 	}
 }
 
-// alteredService gives a change of a service as a line.
-func (c *change) alteredService(n *loom.Node, s planner.ServiceChange) Change {
-	line := Change{Change: "change", Object: "service", Name: s.Service, Node: s.Number, Because: s.Because}
+// serviceLine returns a change of a service as a line.
+func (c *change) serviceLine(n *loom.Node, s planner.ServiceChange) ChangeLine {
+	line := ChangeLine{Change: "change", Object: "service", Name: s.Service, Node: s.Number, Because: s.Because}
 	state := func(to loom.ServiceState) {
 		if from := n.ServiceStates[s.Service]; from != "" {
 			line.Old = string(from)
@@ -396,10 +396,10 @@ func (c *change) alteredService(n *loom.Node, s planner.ServiceChange) Change {
 	return line
 }
 
-// told names the services that hear of it.
-func (v *PreviewView) told() string {
-	if len(v.Told) == 0 {
+// reconfigures names the services that are configured again.
+func (v *PreviewView) reconfigures() string {
+	if len(v.Reconfigured) == 0 {
 		return ""
 	}
-	return ", configures " + strings.Join(v.Told, ", ") + " again"
+	return ", configures " + strings.Join(v.Reconfigured, ", ") + " again"
 }

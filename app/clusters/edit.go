@@ -4,34 +4,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 
 	"loom/app/loom"
 	"loom/app/store"
 )
-
-// ChangeExpiry moves the end of a cluster's lease; the zero time is never. It
-// works at once and without an operation. Invalid, about the field expireTime,
-// where the rules or the state of the cluster forbid it.
-func (u *Clusters) ChangeExpiry(ctx context.Context, actor loom.Actor, id loom.ClusterID, expires time.Time) (loom.Cluster, error) {
-	return u.edit(ctx, actor, id, func(tx *sqlx.Tx, c *loom.Cluster) error {
-		rule := c.Template.Administration.Lease
-		if err := rule.CheckChange(c.Status, c.Created, c.Expires, expires); err != nil {
-			return err
-		}
-		settings, err := store.Settings(ctx, tx, actor.Tenant)
-		if err != nil {
-			return err
-		}
-		if err := loom.InvalidFields(settings.CheckLease("expireTime", expires.IsZero())); err != nil {
-			return err
-		}
-		c.Expires = expires
-		return nil
-	})
-}
 
 // EditInput changes what it names; nil stays as it is. Labels replace the whole
 // map.
@@ -43,7 +21,7 @@ type EditInput struct {
 	Owner *loom.UserID
 	// Seen is what description and labels were when their author began to write, nil to
 	// replace whatever there is.
-	Seen *Written
+	Seen *EditedText
 }
 
 // Edit changes description, labels, protection and owner, in every state but
@@ -163,15 +141,15 @@ func editable(c loom.Cluster) map[string]any {
 	return map[string]any{"ownerId": c.Owner.User, "description": c.Description, "labels": c.Labels, "protected": c.Protected, "expireTime": expires}
 }
 
-// Written is what people write about a cluster.
-type Written struct {
+// EditedText is what people write about a cluster.
+type EditedText struct {
 	Description string
 	Labels      map[string]string
 }
 
 // EditConflict is the cause of a Conflict of Edit: somebody else wrote meanwhile about
 // what was to be changed. Stored is what he wrote.
-type EditConflict struct{ Stored Written }
+type EditConflict struct{ Stored EditedText }
 
 // Error says that there are two texts.
 func (e *EditConflict) Error() string { return "description or labels were changed meanwhile" }
@@ -199,7 +177,7 @@ func (in EditInput) since(c loom.Cluster) (EditInput, error) {
 		}
 	}
 	if clash {
-		return in, &loom.Error{Kind: loom.Conflict, Err: &EditConflict{Stored: Written{Description: c.Description, Labels: c.Labels}},
+		return in, &loom.Error{Kind: loom.Conflict, Err: &EditConflict{Stored: EditedText{Description: c.Description, Labels: c.Labels}},
 			Message: "Somebody else has changed this since you began to write."}
 	}
 	return in, nil

@@ -32,11 +32,11 @@ func draftExpand(ctx context.Context, u *Clusters, r request, c *change) error {
 	if err := quota.Check(0, in.Machines-have); err != nil {
 		return err
 	}
-	w, err := u.readTypes(ctx, cluster.Owner.Tenant)
+	cv, err := u.readTypes(ctx, cluster.Owner.Tenant)
 	if err != nil {
 		return err
 	}
-	grown, err := u.grow(ctx, cluster, c.After.Nodes, w, in.Machines)
+	grown, err := u.grow(ctx, cluster, c.After.Nodes, cv, in.Machines)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func draftExpand(ctx context.Context, u *Clusters, r request, c *change) error {
 			Hostname:     loom.Hostname(cluster.Name, cluster.ID, number, cluster.DNSSuffix),
 			HardwareType: n.HardwareType, ImageType: n.ImageType, Services: n.Services, Automators: automatorsOf(n.Services, cluster.Services),
 		}
-		c.applyTypeSettings(w, &node)
+		c.applyTypeSettings(cv, &node)
 		c.After.Nodes = append(c.After.Nodes, node)
 		number++
 	}
@@ -60,11 +60,11 @@ func draftExpand(ctx context.Context, u *Clusters, r request, c *change) error {
 // grow asks the solver for machines up to a total. Where all nodes have one hardware
 // type, or one image type, further ones get it as well, since the request for the
 // cluster may have named it; where that cannot be, the template's default counts.
-func (u *Clusters) grow(ctx context.Context, cluster loom.Cluster, nodes []loom.Node, w *world, total int) (solver.Outcome, error) {
-	solving, stop := u.solving(ctx, cluster.Owner.Tenant, u.opts.SolveTime)
+func (u *Clusters) grow(ctx context.Context, cluster loom.Cluster, nodes []loom.Node, cv *catalogView, total int) (solver.Outcome, error) {
+	solving, stop := u.startSearch(ctx, cluster.Owner.Tenant, u.opts.SolveTime)
 	defer stop()
-	q := question(cluster, nodes, cluster.Services)
-	q.Input.HardwareTypes, q.Input.ImageTypes, q.Input.MaxMachines = w.hardware, w.images, u.opts.MaxMachines
+	q := solverCluster(cluster, nodes, cluster.Services)
+	q.Input.HardwareTypes, q.Input.ImageTypes, q.Input.MaxMachines = cv.hardware, cv.images, u.opts.MaxMachines
 	usual := cluster.Template.Defaults
 	hardware := common(nodes, func(n loom.Node) string { return n.HardwareType })
 	image := common(nodes, func(n loom.Node) string { return n.ImageType })
@@ -92,9 +92,11 @@ func common(nodes []loom.Node, of func(loom.Node) string) string {
 	return of(nodes[0])
 }
 
-func summarizeExpand(v *PreviewView) string { return "Adds " + count(v.Made, "node") + v.told() }
+func summarizeExpand(v *PreviewView) string {
+	return "Adds " + count(v.NodesAdded, "node") + v.reconfigures()
+}
 
-// Sizes gives the numbers of machines that a cluster could be brought to, as far as
+// Sizes returns the numbers of machines that a cluster could be brought to, as far as
 // its rules, the quota of its tenant and this installation allow; within the range
 // there may be gaps. The present number always counts. Errors: NotFound, Conflict.
 func (u *Clusters) Sizes(ctx context.Context, actor loom.Actor, id loom.ClusterID) (loom.SizeRange, error) {
@@ -111,19 +113,19 @@ func (u *Clusters) Sizes(ctx context.Context, actor loom.Actor, id loom.ClusterI
 		return none, err
 	}
 	high := min(u.opts.MaxMachines, len(nodes)+max(0, quota.MaxNodes-quota.Nodes))
-	w, err := u.readTypes(ctx, cluster.Owner.Tenant)
+	cv, err := u.readTypes(ctx, cluster.Owner.Tenant)
 	if err != nil {
 		return none, err
 	}
 	sizes := loom.SizeRange{Min: len(nodes), Max: len(nodes)}
 	if high > len(nodes) {
-		_, err := u.grow(ctx, cluster, nodes, w, high)
-		sizes.Max = max(len(nodes), best(err, high, func(r *loom.SizeRange) int { return min(r.Max, high) }))
+		_, err := u.grow(ctx, cluster, nodes, cv, high)
+		sizes.Max = max(len(nodes), sizeReached(err, high, func(r *loom.SizeRange) int { return min(r.Max, high) }))
 	}
 	if len(nodes) > 1 {
-		solving, stop := u.solving(ctx, cluster.Owner.Tenant, u.opts.SolveTime)
+		solving, stop := u.startSearch(ctx, cluster.Owner.Tenant, u.opts.SolveTime)
 		defer stop()
-		_, unsat, err := solver.Shrink(solving, question(cluster, nodes, cluster.Services), 1)
+		_, unsat, err := solver.Shrink(solving, solverCluster(cluster, nodes, cluster.Services), 1)
 		switch {
 		case err == nil && unsat == nil:
 			sizes.Min = 1
@@ -134,8 +136,8 @@ func (u *Clusters) Sizes(ctx context.Context, actor loom.Actor, id loom.ClusterI
 	return sizes, nil
 }
 
-// best is the figure that an attempt at the highest one leads to; 0 for none.
-func best(err error, high int, of func(r *loom.SizeRange) int) int {
+// sizeReached is the figure that an attempt at the highest one leads to; 0 for none.
+func sizeReached(err error, high int, of func(r *loom.SizeRange) int) int {
 	if err == nil {
 		return high
 	}

@@ -8,15 +8,14 @@ import (
 	"strings"
 
 	"loom/app/loom"
-	"loom/app/store"
 	"loom/solver"
 )
 
-// alterLayout is a draft of a change of the layout or of versions: it checks what all of
+// layoutDraft is a draft of a change of the layout or of versions: it checks what all of
 // these have in common, before and after.
-func alterLayout(draft func(ctx context.Context, u *Clusters, r request, c *change) error) func(ctx context.Context, u *Clusters, r request, c *change) error {
+func layoutDraft(draft func(ctx context.Context, u *Clusters, r request, c *change) error) func(ctx context.Context, u *Clusters, r request, c *change) error {
 	return func(ctx context.Context, u *Clusters, r request, c *change) error {
-		if errs := checkAlteration(r.in.Change); len(errs) > 0 {
+		if errs := checkLayoutRequest(r.in.Change); len(errs) > 0 {
 			return loom.InvalidFields(errs)
 		}
 		if err := checkDead(r.in.Change); err != nil {
@@ -40,8 +39,8 @@ func checkDead(in ChangeInput) error {
 	return nil
 }
 
-// checkAlteration finds what is wrong with a request whatever the cluster is.
-func checkAlteration(in ChangeInput) []loom.FieldError {
+// checkLayoutRequest finds what is wrong with a request whatever the cluster is.
+func checkLayoutRequest(in ChangeInput) []loom.FieldError {
 	var errs []loom.FieldError
 	for i, name := range in.Services {
 		errs = append(errs, checkStorable(fmt.Sprintf("services[%d]", i), name)...)
@@ -58,8 +57,8 @@ func checkAlteration(in ChangeInput) []loom.FieldError {
 
 // applyTypeSettings gives a node whose machine is to be made what its types say of the provider
 // now. A type that is gone, or says nothing of it any more, leaves what the node had.
-func (c *change) applyTypeSettings(w *world, n *loom.Node) {
-	hardware, image := w.hardwareType(n.HardwareType), w.imageType(n.ImageType)
+func (c *change) applyTypeSettings(cv *catalogView, n *loom.Node) {
+	hardware, image := cv.hardwareType(n.HardwareType), cv.imageType(n.ImageType)
 	if size := hardware.ProviderMap[c.Provider.Name]; size["flavor"] != "" {
 		n.Flavor, c.Types.Hardware[hardware.Name] = size["flavor"], size
 		c.version(loom.KindHardwareType, &hardware.Base)
@@ -73,10 +72,10 @@ func (c *change) applyTypeSettings(w *world, n *loom.Node) {
 	}
 }
 
-// question asks the solver about a cluster that is there. Nodes go by their numbers,
+// solverCluster asks the solver about a cluster that is there. Nodes go by their numbers,
 // which its sentences name.
-func question(cluster loom.Cluster, nodes []loom.Node, services map[string]loom.Service) solver.Cluster {
-	q := solver.Cluster{Input: present(cluster, cluster.Template, nodes, nil, services)}
+func solverCluster(cluster loom.Cluster, nodes []loom.Node, services map[string]loom.Service) solver.Cluster {
+	q := solver.Cluster{Input: solverInput(cluster, cluster.Template, nodes, nil, services)}
 	for _, n := range nodes {
 		q.Nodes = append(q.Nodes, solver.Node{ID: strconv.Itoa(n.Number), NodeLayout: loom.NodeLayout{
 			HardwareType: n.HardwareType, ImageType: n.ImageType, Services: slices.Sorted(slices.Values(n.Services)),
@@ -85,8 +84,8 @@ func question(cluster loom.Cluster, nodes []loom.Node, services map[string]loom.
 	return q
 }
 
-// withNumbers gives the nodes of some numbers, as the solver knows them.
-func withNumbers(nodes []loom.Node, names []string) []loom.NodeID {
+// nodesNumbered returns the nodes of some numbers, as the solver knows them.
+func nodesNumbered(nodes []loom.Node, names []string) []loom.NodeID {
 	var ids []loom.NodeID
 	for _, n := range nodes {
 		if slices.Contains(names, strconv.Itoa(n.Number)) {
@@ -99,32 +98,14 @@ func withNumbers(nodes []loom.Node, names []string) []loom.NodeID {
 func unsolvable(unsat *loom.Unsat, nodes []loom.Node, ways []solver.Way) error {
 	for _, w := range ways {
 		s := w.Suggestion
-		s.Nodes, s.Services = withNumbers(nodes, w.Nodes), w.Services
+		s.Nodes, s.Services = nodesNumbered(nodes, w.Nodes), w.Services
 		unsat.Suggestions = append(unsat.Suggestions, s)
 	}
 	return &loom.Error{Kind: loom.Unsolvable, Message: unsat.Headline, Unsat: unsat}
 }
 
-// readTypes reads the hardware and image types of the catalog.
-func (u *Clusters) readTypes(ctx context.Context, tenant loom.TenantID) (*world, error) {
-	entries, err := store.NewestCatalogEntries(ctx, u.db, tenant, loom.KindHardwareType, loom.KindImageType)
-	if err != nil {
-		return nil, err
-	}
-	w := &world{}
-	for _, stored := range entries {
-		switch e := stored.Entry.(type) {
-		case *loom.HardwareType:
-			w.hardware = append(w.hardware, *e)
-		case *loom.ImageType:
-			w.images = append(w.images, *e)
-		}
-	}
-	return w, nil
-}
-
-// known returns Invalid, about the field nodes, for ids that are not among the nodes.
-func known(cluster loom.Cluster, nodes []loom.Node, ids []loom.NodeID) error {
+// checkNodes returns Invalid, about the field nodes, for ids that are not among the nodes.
+func checkNodes(cluster loom.Cluster, nodes []loom.Node, ids []loom.NodeID) error {
 	var errs []loom.FieldError
 	for _, id := range ids {
 		if !slices.ContainsFunc(nodes, func(n loom.Node) bool { return n.ID == id }) {
@@ -138,8 +119,8 @@ func known(cluster loom.Cluster, nodes []loom.Node, ids []loom.NodeID) error {
 	return loom.InvalidFields(errs)
 }
 
-// onCluster returns NotFound, about the field services, for one that is not there.
-func onCluster(cluster loom.Cluster, names []string) error {
+// checkOnCluster returns NotFound, about the field services, for one that is not there.
+func checkOnCluster(cluster loom.Cluster, names []string) error {
 	for _, name := range names {
 		if _, there := cluster.Services[name]; !there {
 			return missing("services", "Cluster %s has no service “%.255s”.", cluster.ID, name)
@@ -148,23 +129,23 @@ func onCluster(cluster loom.Cluster, names []string) error {
 	return nil
 }
 
-// stillValid returns Unsolvable, with the reasons, unless nodes with services as they
+// checkRules returns Unsolvable, with the reasons, unless nodes with services as they
 // are to be satisfy the rules.
-func (u *Clusters) stillValid(ctx context.Context, cluster loom.Cluster, nodes []loom.Node, services map[string]loom.Service) error {
-	solving, stop := u.solving(ctx, cluster.Owner.Tenant, u.opts.SolveTime)
+func (u *Clusters) checkRules(ctx context.Context, cluster loom.Cluster, nodes []loom.Node, services map[string]loom.Service) error {
+	solving, stop := u.startSearch(ctx, cluster.Owner.Tenant, u.opts.SolveTime)
 	defer stop()
-	_, unsat, err := solver.Check(solving, question(cluster, nodes, services))
+	_, unsat, err := solver.Check(solving, solverCluster(cluster, nodes, services))
 	if err == nil && unsat != nil {
 		err = unsolvable(unsat, nodes, nil)
 	}
 	return err
 }
 
-// present asks the solver's question about machines that are there: a template,
+// solverInput asks the solver's question about machines that are there: a template,
 // the services that are or shall be on them, and their own types, whatever the
 // catalog says of those today. The template's default types do not matter to
 // machines that exist.
-func present(c loom.Cluster, t loom.Template, nodes []loom.Node, services []string, catalog map[string]loom.Service) solver.Input {
+func solverInput(c loom.Cluster, t loom.Template, nodes []loom.Node, services []string, catalog map[string]loom.Service) solver.Input {
 	t.Defaults.HardwareType, t.Defaults.ImageType = "", ""
 	in := solver.Input{Template: t, Provider: c.Provider.Name, Services: services, Machines: len(nodes), Catalog: catalog}
 	hardware, images := map[string]bool{}, map[string]bool{}
@@ -201,8 +182,8 @@ func layoutOf(nodes []loom.Node) loom.Layout {
 	return layout
 }
 
-// these words some nodes: "Node 1001 has", "Nodes 1001, 1002 have".
-func these(nodes []loom.Node, one, many string) string {
+// nodesText words some nodes: "Node 1001 has", "Nodes 1001, 1002 have".
+func nodesText(nodes []loom.Node, one, many string) string {
 	if len(nodes) == 1 {
 		return fmt.Sprintf("Node %d %s", nodes[0].Number, one)
 	}
@@ -217,7 +198,7 @@ func these(nodes []loom.Node, one, many string) string {
 	return "Nodes " + strings.Join(names, ", ") + " " + many
 }
 
-func them(nodes []loom.Node) string {
+func itOrThem(nodes []loom.Node) string {
 	if len(nodes) == 1 {
 		return "it"
 	}

@@ -105,7 +105,7 @@ func TestLeaseEndsInTwoSteps(t *testing.T) {
 	if v.Latest.Ref.Number != 2 || !strings.Contains(v.LeaseNote, "until somebody starts them") || !anyState(v, loom.ServiceStopped) {
 		t.Errorf("after the extension: operation %d, %q", v.Latest.Ref.Number, v.LeaseNote)
 	}
-	if _, err := b.clusters.RunServices(b.ctx, b.ana(), id, clusters.ServicesInput{Kind: loom.ChangeStart}); err != nil {
+	if _, err := b.clusters.Begin(b.ctx, b.ana(), clusters.PreviewInput{Cluster: id, Kind: loom.ChangeStart}); err != nil {
 		t.Fatal(err)
 	}
 	b.runTasks("")
@@ -200,5 +200,90 @@ func TestLeaseEndThatCannotBegin(t *testing.T) {
 	b.expire()
 	if v := b.cluster(kept); v.Latest.Ref.Number != 1 || !strings.Contains(v.LeaseNote, "every hour") {
 		t.Errorf("operation %d: %q", v.Latest.Ref.Number, v.LeaseNote)
+	}
+}
+
+func TestExpireDeletesAfterTheLease(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	type kind struct {
+		name    string
+		status  loom.ClusterStatus
+		change  string
+		deleted bool
+	}
+	kinds := []kind{
+		{"active", loom.ClusterActive, `expires_at = now() - interval '1 s'`, true},
+		{"incomplete", loom.ClusterIncomplete, `expires_at = now() - interval '1 s'`, true},
+		{"inconsistent", loom.ClusterInconsistent, `expires_at = now() - interval '1 s'`, true},
+		{"terminated", loom.ClusterTerminated, `expires_at = now() - interval '1 s'`, false},
+		{"pending", loom.ClusterPending, `expires_at = now() - interval '1 s'`, false},
+		{"protected", loom.ClusterActive, `expires_at = now() - interval '1 s', protected = true`, false},
+		{"not yet", loom.ClusterActive, `expires_at = now() + interval '1 h'`, false},
+		{"never", loom.ClusterActive, `expires_at = NULL`, false},
+		{"provider gone", loom.ClusterActive, `expires_at = now() - interval '1 s', provider_name = 'x'`, false},
+	}
+	made := make([]loom.ClusterID, len(kinds))
+	for i, k := range kinds {
+		made[i] = b.create(b.ana(), 2).Cluster
+		if k.status != loom.ClusterPending {
+			b.finish(made[i], k.status)
+		}
+		b.db.MustExec(`UPDATE clusters SET `+k.change+` WHERE id = $1`, int64(made[i]))
+	}
+	for range 2 { // the second call finds nothing more to do
+		if err := b.clusters.Expire(b.ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, k := range kinds {
+		n := b.count(`SELECT count(*) FROM operations WHERE cluster_id = $1 AND action = 'cluster_delete' AND requested_by = 'system'`, int64(made[i]))
+		if (n == 1) != k.deleted || n > 1 {
+			t.Errorf("%s: %d deletes", k.name, n)
+		}
+	}
+}
+
+// TestNoOperationOutlivesALease: at the end of a lease an operation that is paused, or that
+// began after the end, is aborted and the cluster is to be deleted; one that began before the
+// end and runs is waited for, and so is the delete itself.
+func TestNoOperationOutlivesALease(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, c := range []struct {
+		what, operation string
+		aborted         bool
+	}{
+		{"paused", `status = 'paused', created_at = now() - interval '1 h'`, true},
+		{"begun after the end", `created_at = now()`, true},
+		{"begun before the end", `created_at = now() - interval '1 h'`, false},
+		{"the delete, begun after the end", `created_at = now(), action = 'cluster_delete'`, false},
+	} {
+		id := b.create(b.ana(), 2).Cluster
+		b.db.MustExec(`UPDATE clusters SET created_at = now() - interval '2 h', expires_at = now() - interval '10 min' WHERE id = $1`, int64(id))
+		b.db.MustExec(`UPDATE operations SET `+c.operation+` WHERE cluster_id = $1`, int64(id))
+		b.expire()
+		v := b.cluster(id)
+		if got := v.Latest.Status == loom.OperationFailing || v.Latest.Status == loom.OperationAborted; got != c.aborted {
+			t.Errorf("%s: the operation is %s", c.what, v.Latest.Status)
+		}
+		if got := v.DeleteWanted != ""; got != c.aborted {
+			t.Errorf("%s: deleted afterwards: %v", c.what, got)
+		}
+	}
+}
+
+func TestLeaseOfACreate(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	in := request(2)
+	in.LeaseMillis = 90_000
+	ref, err := b.clusters.Create(b.ctx, b.ana(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := b.clusters.Cluster(b.ctx, b.ana(), ref.Cluster)
+	if err != nil || v.Expires.Sub(v.Created) != 90*time.Second {
+		t.Errorf("created %v, expires %v, %v", v.Created, v.Expires, err)
 	}
 }

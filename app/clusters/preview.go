@@ -26,9 +26,9 @@ type PreviewView struct {
 	Name string
 	// Input is the request as it was stored, without sensitive fields; zero for a delete.
 	Input loom.CreateInput
-	// Asked is the request for a change of a cluster that is there, without provider
+	// Request is the request for a change of a cluster that is there, without provider
 	// fields: what leads back to its form.
-	Asked    PreviewInput
+	Request  PreviewInput
 	Layout   loom.Layout
 	Nodes    []loom.Node
 	Services []string
@@ -38,16 +38,16 @@ type PreviewView struct {
 	// any of them.
 	Added   []string
 	AddedTo int
-	// Made, Replaced and Left are how many nodes come, get another machine and go;
-	// Gone are the latter. Altered are services that are removed or upgraded, Told those
-	// that are configured again on other nodes because they follow one of them.
-	Made, Replaced, Left int
-	Gone                 []loom.Node
-	Altered, Told        []string
+	// NodesAdded, NodesReplaced and NodesRemoved count the nodes that come, get another
+	// machine and go; RemovedNodes are the latter. Changed are the services that are removed
+	// or upgraded, Reconfigured those configured again because they follow one of them.
+	NodesAdded, NodesReplaced, NodesRemoved int
+	RemovedNodes                            []loom.Node
+	Changed, Reconfigured                   []string
 	// Of is the number of the operation that a retry or a rollback is about, Skipped how
-	// many of its tasks a retry leaves out; Mends says that a retry changes what failed.
+	// many of its tasks a retry leaves out; Amends reports that a retry changes what failed.
 	Of, Skipped int
-	Mends       bool
+	Amends      bool
 	// Newest are the services that it takes in another version, Removed those that it
 	// takes off.
 	Newest, Removed []string
@@ -64,7 +64,7 @@ type PreviewView struct {
 	ByAction    map[loom.TaskAction]int
 	// Changes are what happens to what, nodes first, and at most the first 1,000;
 	// ChangeCount counts all.
-	Changes     []Change
+	Changes     []ChangeLine
 	ChangeCount int
 	// Before and After are the quota now and once applied.
 	Before, After loom.QuotaUse
@@ -77,16 +77,16 @@ type PreviewView struct {
 	Expected time.Duration
 	Known    bool
 
-	// begins is the first half of its summary.
-	begins string
+	// lead is the first half of its summary.
+	lead string
 }
 
 // Summary says in a sentence what applying does.
 func (v *PreviewView) Summary() string {
 	if v.Kind == loom.ChangeSync {
-		return v.begins + ". Changes nothing on its machines."
+		return v.lead + ". Changes nothing on its machines."
 	}
-	return fmt.Sprintf("%s, runs %s in %s. Changes nothing else.", v.begins, count(len(v.Plan.Tasks), "task"), count(v.Plan.Levels(), "stage"))
+	return fmt.Sprintf("%s, runs %s in %s. Changes nothing else.", v.lead, count(len(v.Plan.Tasks), "task"), count(v.Plan.Levels(), "stage"))
 }
 
 func count(n int, word string) string {
@@ -111,9 +111,10 @@ func digest(body []byte, plan loom.Plan, revision int) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// Preview works out what a request would do and keeps it, so that exactly this
-// can be applied, once, for an hour, unless the user makes very many others. Absent provider fields are listed rather
-// than refused; sensitive ones are not stored and must come again with Apply.
+// Preview works out what a request would do and stores it, so that exactly this
+// can be applied, once, for an hour, unless the user makes very many others. Absent provider
+// fields are listed rather than refused; sensitive ones are not stored and must come again
+// with Apply.
 // Errors: Invalid, NotFound, Conflict (the cluster is in the wrong state),
 // Exhausted, Unsolvable, Unavailable.
 func (u *Clusters) Preview(ctx context.Context, actor loom.Actor, in PreviewInput) (PreviewView, error) {
@@ -217,7 +218,7 @@ func (u *Clusters) Discard(ctx context.Context, actor loom.Actor, id loom.Previe
 func (u *Clusters) view(ctx context.Context, actor loom.Actor, p loom.Preview, c *change) (PreviewView, error) {
 	shown := c.shown()
 	v := PreviewView{
-		Preview: p, Plan: c.plan, ByAction: map[loom.TaskAction]int{}, Asked: c.Input, Name: c.Name, Template: c.Template, Provider: c.Provider.Base,
+		Preview: p, Plan: c.plan, ByAction: map[loom.TaskAction]int{}, Request: c.Input, Name: c.Name, Template: c.Template, Provider: c.Provider.Base,
 		Nodes: shown.Nodes, Services: sortedNames(shown.Services), Warnings: c.Warnings, OnFailure: c.OnFailure,
 	}
 	affected := map[string]bool{}
@@ -241,14 +242,14 @@ func (u *Clusters) view(ctx context.Context, actor loom.Actor, p loom.Preview, c
 		return v, err
 	}
 	c.showFollowed(&v)
-	v.Changes, v.ChangeCount, v.begins = list.kept, list.all, c.of.summary(&v)
+	v.Changes, v.ChangeCount, v.lead = list.lines, list.all, c.of.summary(&v)
 	if c.Action == "" {
 		return v, nil
 	}
-	if v.Missing, err = u.stillMissing(ctx, actor, c); err != nil {
+	if v.Missing, err = u.missingFields(ctx, actor, c); err != nil {
 		return v, err
 	}
-	return v, u.expect(ctx, actor, &v, c)
+	return v, u.estimate(ctx, actor, &v, c)
 }
 
 // showFollowed says what of the earlier operation is continued or undone.
@@ -257,15 +258,15 @@ func (c *change) showFollowed(v *PreviewView) {
 	if f == nil {
 		return
 	}
-	v.Of, v.Skipped, v.Mends, v.Newest, v.Removed = f.Of, len(f.skipped), f.Mends, f.Newest, f.Removed
+	v.Of, v.Skipped, v.Amends, v.Newest, v.Removed = f.Of, len(f.skipped), f.Amends, f.Newest, f.Removed
 	if c.Action == loom.ClusterDelete || c.Kind == loom.ChangeRollback && len(c.After.Nodes) == 0 {
 		v.After.Clusters--
 	}
 }
 
-// stillMissing lists what Apply must be given, beside what the cluster has stored:
+// missingFields lists what Apply must be given, beside what the cluster has stored:
 // sensitive fields that the request brought, and required ones that it did not.
-func (u *Clusters) stillMissing(ctx context.Context, actor loom.Actor, c *change) ([]map[string]loom.FieldSchema, error) {
+func (u *Clusters) missingFields(ctx context.Context, actor loom.Actor, c *change) ([]map[string]loom.FieldSchema, error) {
 	t, err := store.ProviderType(ctx, u.db, c.Provider.Type)
 	if err != nil {
 		if isNotFound(err) {
@@ -283,7 +284,7 @@ func (u *Clusters) stillMissing(ctx context.Context, actor loom.Actor, c *change
 	return takeFields(t, withFields(c.Provider, c.Fields), sortedNames(stored), nil).missing, nil
 }
 
-// absentSensitive gives the schemas of the named fields that are not given.
+// absentSensitive returns the schemas of the named fields that are not given.
 func absentSensitive(t loom.PluginType, names []string, given map[string]loom.Secret) map[string]loom.FieldSchema {
 	absent := map[string]loom.FieldSchema{}
 	settable := settableFields(t, loom.Provider{}) // what it gave once, it may give again
@@ -297,8 +298,8 @@ func absentSensitive(t loom.PluginType, names []string, given map[string]loom.Se
 
 func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// expect estimates how long the plan takes from how long such tasks took before.
-func (u *Clusters) expect(ctx context.Context, actor loom.Actor, v *PreviewView, c *change) error {
+// estimate estimates how long the plan takes from how long such tasks took before.
+func (u *Clusters) estimate(ctx context.Context, actor loom.Actor, v *PreviewView, c *change) error {
 	if len(v.Plan.Tasks) == 0 {
 		return nil
 	}

@@ -123,7 +123,7 @@ func (b *bundle) put(kind loom.EntityKind, e loom.Entry, text string) {
 	b.save(b.tenant, kind, e)
 }
 
-// withKeys gives ana SSH keys, for what puts them on machines.
+// withKeys adds SSH keys to the account of ana, for what puts them on machines.
 func (b *bundle) withKeys() {
 	b.db.MustExec(`UPDATE users SET ssh_keys = '{ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJqCzuPWMDNg6RlbWDFrKbFPMBdGs9LHsQzEYhlZ9QLo ana}' WHERE id = 'ana'`)
 }

@@ -12,7 +12,7 @@ import (
 // draftRemove takes services off; after an operation that failed it is a retry without them.
 func draftRemove(ctx context.Context, u *Clusters, r request, c *change) error {
 	if r.cluster.Status == loom.ClusterActive {
-		return alterLayout(draftRemoval)(ctx, u, r, c)
+		return layoutDraft(draftRemoval)(ctx, u, r, c)
 	}
 	op, err := lastBegun(ctx, u.db, r.cluster)
 	if err != nil {
@@ -21,7 +21,7 @@ func draftRemove(ctx context.Context, u *Clusters, r request, c *change) error {
 	if len(r.in.Change.Services) == 0 {
 		return invalid("services", "Name the services to remove.")
 	}
-	return u.draftMend(ctx, r, c, *op, mending{Remove: r.in.Change.Services})
+	return u.draftAmended(ctx, r, c, *op, amendment{Remove: r.in.Change.Services})
 }
 
 // draftRemoval takes services off all nodes. Their config stays: other services may
@@ -32,12 +32,12 @@ func draftRemoval(ctx context.Context, u *Clusters, r request, c *change) error 
 	if len(names) == 0 {
 		return invalid("services", "Name the services to remove.")
 	}
-	if err := loom.InvalidFields(checkNamed(names, has(cluster.Services))); err != nil {
+	if err := loom.InvalidFields(checkNamed(names, contains(cluster.Services))); err != nil {
 		return err
 	}
-	solving, stop := u.solving(ctx, cluster.Owner.Tenant, u.opts.SolveTime)
+	solving, stop := u.startSearch(ctx, cluster.Owner.Tenant, u.opts.SolveTime)
 	defer stop()
-	q := question(cluster, c.After.Nodes, cluster.Services)
+	q := solverCluster(cluster, c.After.Nodes, cluster.Services)
 	_, unsat, err := solver.Remove(solving, q, names)
 	if err != nil {
 		return err
@@ -78,5 +78,5 @@ func removals(names []string, all []loom.Suggestion) []solver.Way {
 }
 
 func summarizeRemove(v *PreviewView) string {
-	return "Removes " + count(len(v.Altered), "service") + " from the cluster" + v.told()
+	return "Removes " + count(len(v.Changed), "service") + " from the cluster" + v.reconfigures()
 }

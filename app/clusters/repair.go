@@ -9,22 +9,22 @@ import (
 	"loom/planner"
 )
 
-// draftRepair makes the machines of nodes anew.
+// draftRepair replaces the machines of nodes.
 func draftRepair(ctx context.Context, u *Clusters, r request, c *change) error {
 	cluster, in := r.cluster, r.in.Change
 	if len(in.Nodes) == 0 {
 		return invalid("nodes", "Name the nodes to repair by their ids.")
 	}
-	if err := known(cluster, c.After.Nodes, in.Nodes); err != nil {
+	if err := checkNodes(cluster, c.After.Nodes, in.Nodes); err != nil {
 		return err
 	}
-	w, err := u.readTypes(ctx, cluster.Owner.Tenant)
+	cv, err := u.readTypes(ctx, cluster.Owner.Tenant)
 	if err != nil {
 		return err
 	}
 	var before, after, out, bare []loom.Node
 	returns := false
-	lost, err := u.lostToDelete(ctx, cluster)
+	lost, err := u.nodesOfFailedDelete(ctx, cluster)
 	if err != nil {
 		return err
 	}
@@ -39,26 +39,26 @@ func draftRepair(ctx context.Context, u *Clusters, r request, c *change) error {
 		case named:
 			returns = returns || n.Leaving
 			n.Incarnation, n.Leaving = n.Incarnation+1, false
-			c.applyTypeSettings(w, &n)
+			c.applyTypeSettings(cv, &n)
 		case n.Leaving && !lost[n.ID]:
 			out = append(out, n)
 			continue
-		case past.bare(&n):
+		case past.lacksMachine(&n):
 			bare = append(bare, n)
 		}
 		n.Leaving = false // the cluster lives on
 		before, after = append(before, was), append(after, n)
 	}
 	if len(bare) > 0 {
-		return invalid("nodes", "%s no machine; name %s as well.", these(bare, "has", "have"), them(bare))
+		return invalid("nodes", "%s no machine; name %s as well.", nodesText(bare, "has", "have"), itOrThem(bare))
 	}
 	c.Before.Nodes, c.After.Nodes = before, after
-	c.warnOfOut(out)
-	if err := u.draftRest(ctx, c, cluster, past); err != nil {
+	c.warnOfLeaving(out)
+	if err := u.draftRemaining(ctx, c, cluster, past); err != nil {
 		return err
 	}
 	if returns {
-		if err := u.stillValid(ctx, cluster, c.After.Nodes, c.After.Services); err != nil {
+		if err := u.checkRules(ctx, cluster, c.After.Nodes, c.After.Services); err != nil {
 			return err
 		}
 	}
@@ -72,9 +72,9 @@ func draftRepair(ctx context.Context, u *Clusters, r request, c *change) error {
 	return nil
 }
 
-// lostToDelete gives the nodes that a delete, which failed, was to take away: with a
+// nodesOfFailedDelete returns the nodes that a delete, which failed, was to take away: with a
 // repair they are the cluster again.
-func (u *Clusters) lostToDelete(ctx context.Context, cluster loom.Cluster) (map[loom.NodeID]bool, error) {
+func (u *Clusters) nodesOfFailedDelete(ctx context.Context, cluster loom.Cluster) (map[loom.NodeID]bool, error) {
 	lost := map[loom.NodeID]bool{}
 	if cluster.Status != loom.ClusterIncomplete || cluster.LatestOperation == 0 {
 		return lost, nil
@@ -104,7 +104,7 @@ func (u *Clusters) lostToDelete(ctx context.Context, cluster loom.Cluster) (map[
 
 // repairable are the nodes of a cluster that can be repaired.
 func repairable(ctx context.Context, u *Clusters, cluster loom.Cluster, all []loom.Node) ([]loom.Node, error) {
-	lost, err := u.lostToDelete(ctx, cluster)
+	lost, err := u.nodesOfFailedDelete(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func repairable(ctx context.Context, u *Clusters, cluster loom.Cluster, all []lo
 }
 
 func summarizeRepair(v *PreviewView) string {
-	return "Makes the machines of " + count(v.Replaced, "node") + " anew" + v.told()
+	return "Makes the machines of " + count(v.NodesReplaced, "node") + " anew" + v.reconfigures()
 }
 
 // A repair leads a cluster back to what it should be: beside the nodes that it makes
@@ -168,9 +168,9 @@ func runs(s loom.Service, state loom.ServiceState) bool {
 	return false
 }
 
-// waits reports whether the machine of a node was to be replaced by an operation that
+// awaitsReplacement reports whether the machine of a node was to be replaced by an operation that
 // did not get to it: what that was to do on the new one is not to be done.
-func (h history) waits(n loom.NodeID) (operation int, waits bool) {
+func (h history) awaitsReplacement(n loom.NodeID) (operation int, waits bool) {
 	remove, was := h[n][""][loom.ActionDelete]
 	return remove.Operation, was && remove.Open && !remove.Tried
 }
@@ -178,16 +178,16 @@ func (h history) waits(n loom.NodeID) (operation int, waits bool) {
 // open reports whether the action is left to be done by what failed.
 func (h history) open(n loom.NodeID, service string, action loom.TaskAction) bool {
 	s := h[n][service][action]
-	operation, waits := h.waits(n)
+	operation, waits := h.awaitsReplacement(n)
 	return s.Open && (!waits || s.Operation != operation)
 }
 
-// bare reports whether a node has no machine to do anything on.
-func (h history) bare(n *loom.Node) bool {
+// lacksMachine reports whether a node has no machine to do anything on.
+func (h history) lacksMachine(n *loom.Node) bool {
 	return n.State == loom.NodePlanned || n.State == loom.NodeDeleted || n.State != loom.NodeReady && h.open(n.ID, "", loom.ActionCreate)
 }
 
-// wanted says whether a service should run on a node, by the last operation that was
+// wanted reports whether a service should run on a node, by the last operation that was
 // about that; known is false where none was. A START that was left out is no wish.
 func (h history) wanted(n loom.NodeID, service string) (runs, known bool) {
 	start, starts := h[n][service][loom.ActionStart]
@@ -199,8 +199,8 @@ func (h history) wanted(n loom.NodeID, service string) (runs, known bool) {
 	return last.Of != loom.StopServices && (!starts || start.Operation < last.Operation || start.Status != loom.TaskSkipped), starts || stops
 }
 
-// rest gives what is left to do on a node that stays, by service; nil for nothing.
-func (h history) rest(n *loom.Node, services map[string]loom.Service) map[string][]loom.TaskAction {
+// remaining returns what is left to do on a node that stays, by service; nil for nothing.
+func (h history) remaining(n *loom.Node, services map[string]loom.Service) map[string][]loom.TaskAction {
 	rest := map[string][]loom.TaskAction{}
 	for _, action := range []loom.TaskAction{loom.ActionConfirm, loom.ActionBootstrap} {
 		if h.open(n.ID, "", action) {
@@ -233,18 +233,18 @@ func (h history) rest(n *loom.Node, services map[string]loom.Service) map[string
 	return rest
 }
 
-// draftRest finds what is left to do on the nodes that a repair does not make anew, and
+// draftRemaining finds what is left to do on the nodes that a repair does not replace, and
 // warns of what stays as it is.
-func (u *Clusters) draftRest(ctx context.Context, c *change, cluster loom.Cluster, past history) error {
-	c.Rest = planner.RemainingActions{}
+func (u *Clusters) draftRemaining(ctx context.Context, c *change, cluster loom.Cluster, past history) error {
+	c.Remaining = planner.RemainingActions{}
 	stopped, down, begun := map[string][]loom.Node{}, map[string][]loom.Node{}, map[string][]loom.Node{}
 	c.diffNodes(func(before, after *loom.Node) {
 		if before == nil || after == nil {
 			return
 		}
 		made := before.Incarnation != after.Incarnation
-		if rest := past.rest(before, c.After.Services); rest != nil && !made {
-			c.Rest[after.ID] = rest
+		if rest := past.remaining(before, c.After.Services); rest != nil && !made {
+			c.Remaining[after.ID] = rest
 		}
 		for _, name := range after.Services {
 			if s := c.After.Services[name]; runs(s, before.ServiceStates[name]) || !s.Defines(loom.ActionStart) {
@@ -254,7 +254,7 @@ func (u *Clusters) draftRest(ctx context.Context, c *change, cluster loom.Cluste
 			switch {
 			case made && known && !wanted:
 				begun[name] = append(begun[name], *after)
-			case made || slices.Contains(c.Rest[after.ID][name], loom.ActionStart):
+			case made || slices.Contains(c.Remaining[after.ID][name], loom.ActionStart):
 			case known && !wanted && before.ServiceStates[name] == loom.ServiceStopped:
 				stopped[name] = append(stopped[name], *after)
 			default:
@@ -264,13 +264,13 @@ func (u *Clusters) draftRest(ctx context.Context, c *change, cluster loom.Cluste
 	})
 	for _, name := range sortedNames(c.After.Services) {
 		if nodes := stopped[name]; len(nodes) > 0 {
-			c.warn("%s “%s” as it is: it was stopped on request.", these(nodes, "keeps", "keep"), name)
+			c.warn("%s “%s” as it is: it was stopped on request.", nodesText(nodes, "keeps", "keep"), name)
 		}
 		if nodes := down[name]; len(nodes) > 0 {
-			c.warn("%s “%s” as it is, which does not run; name %s as well to change that.", these(nodes, "keeps", "keep"), name, them(nodes))
+			c.warn("%s “%s” as it is, which does not run; name %s as well to change that.", nodesText(nodes, "keeps", "keep"), name, itOrThem(nodes))
 		}
 		if nodes := begun[name]; len(nodes) > 0 {
-			c.warn("%s “%s”, which was stopped on request or left out: everything on a new machine is started.", these(nodes, "starts", "start"), name)
+			c.warn("%s “%s”, which was stopped on request or left out: everything on a new machine is started.", nodesText(nodes, "starts", "start"), name)
 		}
 	}
 	return u.warnOfUnfinished(ctx, c, cluster)
@@ -296,7 +296,7 @@ func (u *Clusters) warnOfUnfinished(ctx context.Context, c *change, cluster loom
 	})
 	left := 0
 	for _, t := range course.Plan.Tasks {
-		if alone[t.Node] && !course.Done(t.Number) && !slices.Contains(c.Rest[t.Node][t.Service], t.Action) {
+		if alone[t.Node] && !course.Done(t.Number) && !slices.Contains(c.Remaining[t.Node][t.Service], t.Action) {
 			left++
 		}
 	}
@@ -309,5 +309,5 @@ func (u *Clusters) warnOfUnfinished(ctx context.Context, c *change, cluster loom
 
 // resumes reports whether a repair goes on with a service on a node that stays.
 func (c *change) resumes(node loom.NodeID, service string) bool {
-	return len(c.Rest[node][service]) > 0
+	return len(c.Remaining[node][service]) > 0
 }

@@ -2,7 +2,9 @@ package clusters
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -42,7 +44,7 @@ type ChangeInput struct {
 	// Machines is the total number of nodes that an expand or a shrink leads to; 0
 	// where a shrink names nodes.
 	Machines int
-	// Nodes are those that leave, or that a repair makes anew.
+	// Nodes are those that leave, or that a repair replaces.
 	Nodes []loom.NodeID
 	// Dead are those of Nodes whose machines do not answer: nothing is stopped on them.
 	Dead []loom.NodeID
@@ -69,8 +71,8 @@ type ChangeInput struct {
 	ConfigPatch    map[string]any
 }
 
-// mends reports whether a retry asks for something else than the operation it is about.
-func (in *ChangeInput) mends() bool {
+// amends reports whether a retry asks for something else than the operation it is about.
+func (in *ChangeInput) amends() bool {
 	return len(in.Services)+len(in.RemoveServices) > 0 || in.ConfigPatch != nil
 }
 
@@ -81,9 +83,9 @@ func (in *ChangeInput) patch() *ConfigureInput {
 	return &ConfigureInput{ConfigPatch: in.ConfigPatch}
 }
 
-// Try works out what Preview would show and keeps nothing of it: the answer has no
+// PreviewUnsaved returns what Preview would show without storing it: the answer has no
 // id and cannot be applied. Forms ask it while they are filled in. Errors: as Preview.
-func (u *Clusters) Try(ctx context.Context, actor loom.Actor, in PreviewInput) (PreviewView, error) {
+func (u *Clusters) PreviewUnsaved(ctx context.Context, actor loom.Actor, in PreviewInput) (PreviewView, error) {
 	if err := actor.May(loom.Operate.Reading(), actor.Mine()); err != nil {
 		return PreviewView{}, err
 	}
@@ -115,10 +117,10 @@ func (u *Clusters) preview(ctx context.Context, actor loom.Actor, in PreviewInpu
 	}
 	p.Cluster, p.Revision = cluster.ID, cluster.Revision
 	if makesMachines(c.plan) {
-		if err := permitted(ctx, u.db, actor.Tenant, c.Provider, c.plan); err != nil {
+		if err := checkPermitted(ctx, u.db, actor.Tenant, c.Provider, c.plan); err != nil {
 			return p, nil, err
 		}
-		b, _, err := buildingOf(ctx, u.db, c.Provider)
+		b, _, err := machineSpecOf(ctx, u.db, c.Provider)
 		c.Building = &b
 		return p, c, err
 	}
@@ -176,7 +178,7 @@ func (u *Clusters) changeOf(ctx context.Context, actor loom.Actor, in PreviewInp
 // consistentRead reads a cluster that a request may change now, and its nodes as they
 // were with it: a layout must not be looked for in halves of two states.
 func (u *Clusters) consistentRead(ctx context.Context, actor loom.Actor, in PreviewInput) (loom.Cluster, []loom.Node, error) {
-	for range maxTries {
+	for range maxReads {
 		cluster, err := store.ClusterByID(ctx, u.db, actor.Tenant, in.Cluster)
 		if err := allowed(actor, verbOf(in.Kind).Reading(), in.Cluster, cluster.Owner, err); err != nil {
 			return cluster, nil, err
@@ -184,7 +186,7 @@ func (u *Clusters) consistentRead(ctx context.Context, actor loom.Actor, in Prev
 		if _, there := cluster.Services[in.Service]; in.Service != "" && !there {
 			return cluster, nil, noService(cluster.ID, in.Service)
 		}
-		if err := u.mayBegin(ctx, u.db, cluster, in.Kind); err != nil {
+		if err := u.checkAllowed(ctx, u.db, cluster, in.Kind); err != nil {
 			return cluster, nil, err
 		}
 		nodes, err := u.members(ctx, cluster, in.Kind)
@@ -220,7 +222,7 @@ func (u *Clusters) takeRequestFields(ctx context.Context, c *change, given map[s
 	return loom.InvalidFields(fields.errs)
 }
 
-// members gives the nodes that a request may be about. Those on their way out are
+// members returns the nodes that a request may be about. Those on their way out are
 // left to what takes machines away or makes them anew; what a failed delete took
 // away already can be repaired.
 func (u *Clusters) members(ctx context.Context, c loom.Cluster, kind loom.ChangeKind) ([]loom.Node, error) {
@@ -256,8 +258,8 @@ func living(all []loom.Node) []loom.Node {
 // API; pages put the name of their button in its place.
 const AbortFirst = " A delete with “abort” ends it first."
 
-// mayBegin answers Conflict, with the sentence why, unless the verb is allowed now.
-func (u *Clusters) mayBegin(ctx context.Context, q sqlx.ExtContext, c loom.Cluster, verb loom.ChangeKind) error {
+// checkAllowed returns Conflict, with the sentence why, unless the verb is allowed now.
+func (u *Clusters) checkAllowed(ctx context.Context, q sqlx.ExtContext, c loom.Cluster, verb loom.ChangeKind) error {
 	latest, err := lastBegun(ctx, q, c)
 	if err != nil {
 		return err
@@ -271,29 +273,6 @@ func (u *Clusters) mayBegin(ctx context.Context, q sqlx.ExtContext, c loom.Clust
 	return nil
 }
 
-// lastBegun reads the newest operation that began or may still begin: what was refused
-// changed nothing. Nil before the first.
-func lastBegun(ctx context.Context, q sqlx.ExtContext, c loom.Cluster) (*loom.Operation, error) {
-	op, err := latestOperation(ctx, q, c)
-	for err == nil && op != nil && op.NeverBegan() && op.Ref.Number > 1 && c.Status != loom.ClusterTerminated {
-		c.LatestOperation--
-		op, err = latestOperation(ctx, q, c)
-	}
-	return op, err
-}
-
-// latestOperation reads the newest operation, nil before the first.
-func latestOperation(ctx context.Context, q sqlx.ExtContext, c loom.Cluster) (*loom.Operation, error) {
-	if c.LatestOperation == 0 {
-		return nil, nil
-	}
-	op, err := operationOf(ctx, q, c.Owner.Tenant, loom.OperationRef{Cluster: c.ID, Number: c.LatestOperation})
-	if err != nil {
-		return nil, err
-	}
-	return &op, nil
-}
-
 // noKind says which kinds of previews there are.
 func noKind() string {
 	words := make([]string, len(loom.PreviewKinds))
@@ -301,4 +280,67 @@ func noKind() string {
 		words[i] = string(k)
 	}
 	return "There are previews of the kinds " + strings.Join(words, ", ") + "."
+}
+
+// encodeRequest is what is kept of a request until its operation begins: everything but
+// provider fields that are secret.
+func encodeRequest(in PreviewInput) ([]byte, error) {
+	data, err := json.Marshal(in)
+	if err != nil {
+		return nil, fmt.Errorf("encode the request for a %s: %w", in.Kind, err)
+	}
+	return data, nil
+}
+
+// Resubmit asks again for an operation that never began, because a hook refused it or
+// somebody aborted it before: the same request, as if it were new. Errors: NotFound;
+// Conflict for an operation that began, and for one whose request was not kept; those of
+// the request itself.
+func (u *Clusters) Resubmit(ctx context.Context, actor loom.Actor, of loom.OperationRef, fields map[string]any) (loom.OperationRef, error) {
+	var none loom.OperationRef
+	if err := actor.May(loom.Operate, actor.Mine()); err != nil {
+		return none, err
+	}
+	in, err := u.RefusedRequest(ctx, actor, of)
+	if err != nil {
+		return none, err
+	}
+	if in.Kind == loom.ChangeCreate {
+		for name, value := range fields {
+			if in.Create.ProviderFields == nil {
+				in.Create.ProviderFields = map[string]any{}
+			}
+			in.Create.ProviderFields[name] = value
+		}
+		return u.Create(ctx, actor, in.Create)
+	}
+	in.ProviderFields = fields
+	ref, _, err := u.execute(ctx, actor, in, nil)
+	return ref, err
+}
+
+// RefusedRequest reads the request for an operation that never began. Errors: NotFound, and
+// Conflict for one that began and for one whose request was not kept.
+func (u *Clusters) RefusedRequest(ctx context.Context, actor loom.Actor, of loom.OperationRef) (PreviewInput, error) {
+	var in PreviewInput
+	op, err := u.Operation(ctx, actor, of)
+	if err != nil {
+		return in, err
+	}
+	if !op.NeverBegan() {
+		return in, loom.NewError(loom.Conflict, "Operation %d began; only one that was refused can be asked for again as it was.", of.Number)
+	}
+	data, err := store.OperationRequest(ctx, u.db, actor.Tenant, of)
+	if err != nil {
+		return in, err
+	}
+	if len(data) == 0 {
+		return in, loom.NewError(loom.Conflict, "The request for operation %d was not kept; make it again.", of.Number)
+	}
+	d := json.NewDecoder(strings.NewReader(string(data)))
+	d.UseNumber()
+	if err := d.Decode(&in); err != nil {
+		return in, fmt.Errorf("decode the request for operation %s: %w", of, err)
+	}
+	return in, nil
 }

@@ -12,20 +12,20 @@ func draftResize(ctx context.Context, u *Clusters, r request, c *change) error {
 	if in.HardwareType == "" {
 		return invalid("hardwaretype", "Name the hardware type that the nodes are to have.")
 	}
-	if err := onCluster(cluster, in.Services); err != nil {
+	if err := checkOnCluster(cluster, in.Services); err != nil {
 		return err
 	}
-	w, err := u.readTypes(ctx, cluster.Owner.Tenant)
+	cv, err := u.readTypes(ctx, cluster.Owner.Tenant)
 	if err != nil {
 		return err
 	}
-	if w.hardwareType(in.HardwareType).Name == "" {
+	if cv.hardwareType(in.HardwareType).Name == "" {
 		return missing("hardwaretype", "There is no hardware type “%.255s”.", in.HardwareType)
 	}
-	solving, stop := u.solving(ctx, cluster.Owner.Tenant, u.opts.SolveTime)
+	solving, stop := u.startSearch(ctx, cluster.Owner.Tenant, u.opts.SolveTime)
 	defer stop()
-	q := question(cluster, c.After.Nodes, cluster.Services)
-	q.Input.HardwareTypes, q.Input.ImageTypes = w.hardware, w.images
+	q := solverCluster(cluster, c.After.Nodes, cluster.Services)
+	q.Input.HardwareTypes, q.Input.ImageTypes = cv.hardware, cv.images
 	out, unsat, err := solver.Resize(solving, q, in.HardwareType, in.Services)
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func draftResize(ctx context.Context, u *Clusters, r request, c *change) error {
 		}
 		n.HardwareType, changed = out.Nodes[i].HardwareType, true
 		n.Incarnation++
-		c.applyTypeSettings(w, n)
+		c.applyTypeSettings(cv, n)
 	}
 	if !changed {
 		return invalid("hardwaretype", "All of these nodes have the hardware type “%s” already.", in.HardwareType)
@@ -50,5 +50,5 @@ func draftResize(ctx context.Context, u *Clusters, r request, c *change) error {
 }
 
 func summarizeResize(v *PreviewView) string {
-	return "Gives " + count(v.Replaced, "node") + " other hardware" + v.told()
+	return "Gives " + count(v.NodesReplaced, "node") + " other hardware" + v.reconfigures()
 }

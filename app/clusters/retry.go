@@ -18,42 +18,6 @@ import (
 // maxSkipped is how many tasks a retry may leave out.
 const maxSkipped = 1000
 
-// RetryInput is a request to go on with a failed operation.
-type RetryInput struct {
-	// Skip are numbers of its tasks that are left out, Reason why; for administrators.
-	Skip           []int
-	Reason         string
-	ProviderFields map[string]any
-	// OnFailure is the policy of the new operation, "" for that of the failed one.
-	OnFailure string
-	// Services come in their newest version, RemoveServices leave the cluster, and
-	// ConfigPatch is a merge patch (RFC 7386) over its config.
-	Services, RemoveServices []string
-	ConfigPatch              map[string]any
-}
-
-// Retry goes on at once with what is left of the latest operation of a cluster, which
-// failed: a new operation of the same action with the tasks that are not complete, or, where the request changes anything, with what leads to what it
-// was to lead to with that. Errors: NotFound; Conflict for one that is not the latest,
-// did not fail or was undone, and for a delete that is to be changed; Forbidden for
-// others than administrators who leave out tasks; Invalid about what is left out or
-// changed, and with missing provider fields; Unsolvable where the cluster would break
-// its rules.
-func (u *Clusters) Retry(ctx context.Context, actor loom.Actor, of loom.OperationRef, in RetryInput) (loom.OperationRef, error) {
-	if err := actor.May(loom.Operate, actor.Mine()); err != nil {
-		return loom.OperationRef{}, err
-	}
-	if err := u.seeOperation(ctx, actor, of); err != nil {
-		return loom.OperationRef{}, err
-	}
-	ref, _, err := u.execute(ctx, actor, PreviewInput{
-		Kind: loom.ChangeRetry, Cluster: of.Cluster, ProviderFields: in.ProviderFields,
-		Change: ChangeInput{Operation: of.Number, Skip: in.Skip, Reason: in.Reason, OnFailure: in.OnFailure,
-			Services: in.Services, RemoveServices: in.RemoveServices, ConfigPatch: in.ConfigPatch},
-	}, nil)
-	return ref, err
-}
-
 // draftRetry works out what is left of the latest operation.
 func draftRetry(ctx context.Context, u *Clusters, r request, c *change) error {
 	actor, cluster, in := r.actor, r.cluster, r.in.Change
@@ -83,11 +47,11 @@ func draftRetry(ctx context.Context, u *Clusters, r request, c *change) error {
 			return invalid("skip", "A retry leaves out at most %d tasks.", maxSkipped)
 		}
 	}
-	if in.mends() {
+	if in.amends() {
 		if len(in.Skip) > 0 {
 			return invalid("skip", "A retry leaves out tasks, or changes services and config; not both.")
 		}
-		return u.draftMend(ctx, r, c, op, mending{
+		return u.draftAmended(ctx, r, c, op, amendment{
 			Newest: in.Services, Remove: in.RemoveServices, Config: in.patch(),
 		})
 	}
@@ -95,7 +59,7 @@ func draftRetry(ctx context.Context, u *Clusters, r request, c *change) error {
 	if err := c.policy(in.OnFailure, op.OnFailure); err != nil {
 		return err
 	}
-	c.Followed = &following{Of: number, By: actor.User}
+	c.Followed = &followUp{Of: number, By: actor.User}
 	if err := u.makePlan(ctx, cluster.Owner.Tenant, c); err != nil {
 		return err
 	}
@@ -243,25 +207,25 @@ func summarizeRetry(v *PreviewView) string {
 	return fmt.Sprintf("Goes on with operation %d%s", v.Of, skipped)
 }
 
-// An operation that failed because of what the catalog or the config said is mended: a
-// retry leads to where it was to lead to, with newer versions of services, another
+// An operation that failed because of what the catalog or the config said is retried with a change: it
+//  leads to where it was to lead to, with newer versions of services, another
 // config, or without services. Undone, it goes back to before the failed one.
 
-// mending is what a retry changes.
-type mending struct {
+// amendment is what a retry changes.
+type amendment struct {
 	// Newest are services that come in their newest version, Remove those that leave.
 	Newest, Remove []string
 	// Config is another config, nil for none.
 	Config *ConfigureInput
 }
 
-// draftMend works out a retry that changes what failed.
-func (u *Clusters) draftMend(ctx context.Context, r request, c *change, op loom.Operation, what mending) error {
+// draftAmended works out a retry that changes what failed.
+func (u *Clusters) draftAmended(ctx context.Context, r request, c *change, op loom.Operation, what amendment) error {
 	cluster, asked := r.cluster, r.in.Change
 	if op.Action == loom.ClusterDelete {
 		return loom.NewError(loom.Conflict, "Operation %d is a delete; retry it as it is, since what it takes away needs no other version or config.", op.Ref.Number)
 	}
-	f := &following{Of: op.Ref.Number, By: r.actor.User, Mends: true}
+	f := &followUp{Of: op.Ref.Number, By: r.actor.User, Amends: true}
 	if err := u.readPresent(ctx, cluster, f); err != nil {
 		return err
 	}
@@ -279,17 +243,17 @@ func (u *Clusters) draftMend(ctx context.Context, r request, c *change, op loom.
 	if len(f.Goal.Nodes) == 0 {
 		return loom.NewError(loom.Conflict, "Operation %d leads to no nodes, so there is nothing to change of it; retry it as it is.", op.Ref.Number)
 	}
-	c.Action, c.Followed, c.of = op.Action, f, &mend
+	c.Action, c.Followed, c.of = op.Action, f, &amended
 	if err := c.policy(asked.OnFailure, op.OnFailure); err != nil {
 		return err
 	}
 	c.Before.Nodes = f.Goal.Nodes
 	c.After.Nodes = slices.Clone(f.Goal.Nodes)
 	c.After.Services = maps.Clone(cluster.Services)
-	if err := u.mendServices(ctx, c, cluster, what); err != nil {
+	if err := u.amendServices(ctx, c, cluster, what); err != nil {
 		return err
 	}
-	if err := u.mendConfig(ctx, c, cluster, what.Config); err != nil {
+	if err := u.amendConfig(ctx, c, cluster, what.Config); err != nil {
 		return err
 	}
 	if !c.SetsConfig {
@@ -304,9 +268,9 @@ func (u *Clusters) draftMend(ctx context.Context, r request, c *change, op loom.
 	return nil
 }
 
-// mendServices takes newest versions, and takes services off.
-func (u *Clusters) mendServices(ctx context.Context, c *change, cluster loom.Cluster, what mending) error {
-	if err := onCluster(cluster, slices.Concat(what.Newest, what.Remove)); err != nil {
+// amendServices takes newest versions, and takes services off.
+func (u *Clusters) amendServices(ctx context.Context, c *change, cluster loom.Cluster, what amendment) error {
+	if err := checkOnCluster(cluster, slices.Concat(what.Newest, what.Remove)); err != nil {
 		return err
 	}
 	for _, name := range what.Newest {
@@ -333,9 +297,9 @@ func (u *Clusters) mendServices(ctx context.Context, c *change, cluster loom.Clu
 	}
 	remove := slices.Compact(slices.Sorted(slices.Values(what.Remove)))
 	if len(remove) > 0 {
-		solving, stop := u.solving(ctx, cluster.Owner.Tenant, u.opts.SolveTime)
+		solving, stop := u.startSearch(ctx, cluster.Owner.Tenant, u.opts.SolveTime)
 		defer stop()
-		q := question(cluster, c.After.Nodes, c.After.Services)
+		q := solverCluster(cluster, c.After.Nodes, c.After.Services)
 		_, unsat, err := solver.Remove(solving, q, remove)
 		if err != nil {
 			return err
@@ -354,7 +318,7 @@ func (u *Clusters) mendServices(ctx context.Context, c *change, cluster loom.Clu
 	}
 	if len(c.Services) > 0 {
 		c.warnOfUses(c.Services)
-		if err := u.stillValid(ctx, cluster, c.After.Nodes, on(c.After.Nodes, c.After.Services)); err != nil {
+		if err := u.checkRules(ctx, cluster, c.After.Nodes, servicesOn(c.After.Nodes, c.After.Services)); err != nil {
 			return err
 		}
 	}
@@ -362,8 +326,8 @@ func (u *Clusters) mendServices(ctx context.Context, c *change, cluster loom.Clu
 	return nil
 }
 
-// mendConfig lays defaults of newer versions below the config that is asked for.
-func (u *Clusters) mendConfig(ctx context.Context, c *change, cluster loom.Cluster, asked *ConfigureInput) error {
+// amendConfig lays defaults of newer versions below the config that is asked for.
+func (u *Clusters) amendConfig(ctx context.Context, c *change, cluster loom.Cluster, asked *ConfigureInput) error {
 	field, before := "config", cluster.Config
 	if asked != nil {
 		field = asked.field()
@@ -391,7 +355,7 @@ func (u *Clusters) mendConfig(ctx context.Context, c *change, cluster loom.Clust
 }
 
 // lineage reads what Back is asked about: the operation and those it goes on with.
-func (f *following) lineage(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef) (*loom.Lineage, error) {
+func (f *followUp) lineage(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef) (*loom.Lineage, error) {
 	op, err := store.OperationByRef(ctx, q, tenant, ref)
 	if err != nil {
 		return nil, err
@@ -399,8 +363,8 @@ func (f *following) lineage(ctx context.Context, q sqlx.ExtContext, tenant loom.
 	return store.LineageOf(ctx, q, tenant, op, loom.Snapshot(f.Goal))
 }
 
-// planMend plans what leads on from what failed.
-func planMend(ctx context.Context, u *Clusters, c *change, tenant loom.TenantID) (loom.Plan, error) {
+// planAmended plans what leads on from what failed.
+func planAmended(ctx context.Context, u *Clusters, c *change, tenant loom.TenantID) (loom.Plan, error) {
 	f := c.Followed
 	of, err := f.lineage(ctx, u.db, tenant, loom.OperationRef{Cluster: c.Cluster, Number: f.Failed})
 	if err != nil {
@@ -417,8 +381,8 @@ func planMend(ctx context.Context, u *Clusters, c *change, tenant loom.TenantID)
 	return plan, err
 }
 
-// storedMend is what is stored of a retry that changes what failed, beside its plan.
-func (f *following) storedMend(op store.NewOperation) store.NewOperation {
+// storedAmended is what is stored of a retry that changes what failed, beside its plan.
+func (f *followUp) storedAmended(op store.NewOperation) store.NewOperation {
 	op.Concerns = f.Of
 	start, before := *op.Before, *op.Before
 	before.Services = maps.Clone(before.Services)
@@ -430,7 +394,7 @@ func (f *following) storedMend(op store.NewOperation) store.NewOperation {
 	return op
 }
 
-func summarizeMend(v *PreviewView) string {
+func summarizeAmended(v *PreviewView) string {
 	text := fmt.Sprintf("Goes on with operation %d", v.Of)
 	if len(v.Newest) > 0 {
 		text += ", takes the newest version of " + strings.Join(v.Newest, ", ")
@@ -444,10 +408,10 @@ func summarizeMend(v *PreviewView) string {
 	return text
 }
 
-// following is an operation that goes on with an earlier one, or takes it back: part of
+// followUp is an operation that goes on with an earlier one, or takes it back: part of
 // the body of a preview. What it holds does not change any more, nor does what it
 // names: the plan, which is computed from both, is not stored.
-type following struct {
+type followUp struct {
 	// Of is the number of the operation that is retried or rolled back.
 	Of int `json:"of"`
 	// Failed is the number of the newest operation that left things half done, 0 for
@@ -456,12 +420,12 @@ type following struct {
 	Failed   int           `json:"failed,omitempty"`
 	Goal     planner.State `json:"goal"`
 	Machines []loom.NodeID `json:"machines,omitempty"`
-	// Lost are nodes after the change of which there is no record any more.
-	Lost []loom.NodeID `json:"lost,omitempty"`
+	// Unrecorded are nodes after the change of which there is no record any more.
+	Unrecorded []loom.NodeID `json:"lost,omitempty"`
 	// By is who leaves out tasks.
 	By loom.UserID `json:"by,omitempty"`
-	// Mends says that a retry leads to something else than the operation it is about.
-	Mends bool `json:"mends,omitempty"`
+	// Amends says that a retry leads to something else than the operation it is about.
+	Amends bool `json:"mends,omitempty"`
 	// Newest are the services that come in another version then, Removed those that leave.
 	Newest  []string `json:"newest,omitempty"`
 	Removed []string `json:"removed,omitempty"`
@@ -479,14 +443,14 @@ func (u *Clusters) operationOf(ctx context.Context, cluster loom.Cluster, number
 	return op, err
 }
 
-// stored completes what is stored of an operation that follows another one.
-func (c *change) stored(ctx context.Context, tx *sqlx.Tx, op store.NewOperation) (store.NewOperation, error) {
+// completeOperation completes what is stored of an operation that follows another one.
+func (c *change) completeOperation(ctx context.Context, tx *sqlx.Tx, op store.NewOperation) (store.NewOperation, error) {
 	f := c.Followed
 	if f == nil {
 		return op, nil
 	}
-	if f.Mends {
-		return f.storedMend(op), nil
+	if f.Amends {
+		return f.storedAmended(op), nil
 	}
 	op.Concerns, op.Retries, op.Skipped = f.Of, c.Kind == loom.ChangeRetry, f.skipped
 	if op.Retries {
@@ -513,7 +477,7 @@ func (c *change) stored(ctx context.Context, tx *sqlx.Tx, op store.NewOperation)
 // followedLayout is what is stored when the operation begins: nothing for a retry.
 func (c *change) followedLayout(was *loom.Snapshot) store.NewLayout {
 	f, to := c.Followed, c.After.State
-	if c.Kind == loom.ChangeRetry && !f.Mends {
+	if c.Kind == loom.ChangeRetry && !f.Amends {
 		return store.NewLayout{}
 	}
 	stays := make(map[loom.NodeID]bool, len(to.Nodes))
@@ -522,7 +486,7 @@ func (c *change) followedLayout(was *loom.Snapshot) store.NewLayout {
 	}
 	var l store.NewLayout
 	for _, n := range to.Nodes {
-		if slices.Contains(f.Lost, n.ID) {
+		if slices.Contains(f.Unrecorded, n.ID) {
 			l.Made = append(l.Made, n)
 		} else {
 			l.Changed = append(l.Changed, n)
@@ -550,8 +514,8 @@ func (c *change) followedLayout(was *loom.Snapshot) store.NewLayout {
 	return l
 }
 
-// on gives those of the services that are on a node.
-func on(nodes []loom.Node, services map[string]loom.Service) map[string]loom.Service {
+// servicesOn returns those of the services that are on a node.
+func servicesOn(nodes []loom.Node, services map[string]loom.Service) map[string]loom.Service {
 	there := map[string]loom.Service{}
 	for _, n := range nodes {
 		for _, name := range n.Services {

@@ -11,25 +11,6 @@ import (
 	"loom/planner"
 )
 
-// Rollback leads a cluster at once to the layout, the versions of services and the
-// config before an operation, from wherever it is. Before the create
-// there is nothing: rolling that back deletes the cluster. Errors: NotFound; Conflict
-// where the state of the cluster does not allow it, for deletes, for operations of
-// releases that did not keep the layout, and when nothing would change; Exhausted;
-// Invalid with missing provider fields.
-func (u *Clusters) Rollback(ctx context.Context, actor loom.Actor, of loom.OperationRef, fields map[string]any) (loom.OperationRef, error) {
-	if err := actor.May(loom.Operate, actor.Mine()); err != nil {
-		return loom.OperationRef{}, err
-	}
-	if err := u.seeOperation(ctx, actor, of); err != nil {
-		return loom.OperationRef{}, err
-	}
-	ref, _, err := u.execute(ctx, actor, PreviewInput{
-		Kind: loom.ChangeRollback, Cluster: of.Cluster, ProviderFields: fields, Change: ChangeInput{Operation: of.Number},
-	}, nil)
-	return ref, err
-}
-
 // draftRollback works out the way back to before an operation.
 func draftRollback(ctx context.Context, u *Clusters, r request, c *change) error {
 	cluster, in := r.cluster, r.in.Change
@@ -40,7 +21,7 @@ func draftRollback(ctx context.Context, u *Clusters, r request, c *change) error
 	if err != nil {
 		return err
 	}
-	f := &following{Of: in.Operation}
+	f := &followUp{Of: in.Operation}
 	if c.After.State, err = u.layoutBefore(ctx, cluster, op); err != nil {
 		return err
 	}
@@ -101,12 +82,12 @@ func (u *Clusters) layoutBefore(ctx context.Context, cluster loom.Cluster, op lo
 	if nodes == nil {
 		nodes = []loom.Node{}
 	}
-	return planner.State{Nodes: nodes, Services: on(nodes, before.Services), Config: before.Config}, nil
+	return planner.State{Nodes: nodes, Services: servicesOn(nodes, before.Services), Config: before.Config}, nil
 }
 
 // readPresent finds what is there: the newest operation that left things half done,
 // what that was to lead to, and the machines; and nodes after the change without a record.
-func (u *Clusters) readPresent(ctx context.Context, cluster loom.Cluster, f *following, after ...loom.Node) error {
+func (u *Clusters) readPresent(ctx context.Context, cluster loom.Cluster, f *followUp, after ...loom.Node) error {
 	tenant := cluster.Owner.Tenant
 	all, err := store.NodesByCluster(ctx, u.db, tenant, cluster.ID)
 	if err != nil {
@@ -130,7 +111,7 @@ func (u *Clusters) readPresent(ctx context.Context, cluster loom.Cluster, f *fol
 	}
 	for _, n := range after {
 		if !known[n.ID] {
-			f.Lost = append(f.Lost, n.ID)
+			f.Unrecorded = append(f.Unrecorded, n.ID)
 		}
 	}
 	if failed == nil {
@@ -148,26 +129,6 @@ func (u *Clusters) readPresent(ctx context.Context, cluster loom.Cluster, f *fol
 		f.Goal = planner.State(*goal)
 	}
 	return nil
-}
-
-// halfDone gives the newest operation that began and neither ended well nor was taken
-// back, unless a later one has put things right.
-func (u *Clusters) halfDone(ctx context.Context, cluster loom.Cluster) (*loom.Operation, error) {
-	operations, err := store.OperationsByCluster(ctx, u.db, cluster.Owner.Tenant, cluster.ID)
-	if err != nil {
-		return nil, err
-	}
-	for i := range operations {
-		op := &operations[i]
-		switch {
-		case op.Status == loom.OperationComplete:
-			return nil, nil
-		case op.Status == loom.OperationRolledBack || op.Started.IsZero() || op.Action == loom.ClusterAuthorize:
-		default:
-			return op, nil
-		}
-	}
-	return nil, nil
 }
 
 // planRollback plans what leads from what is there to where it goes.
@@ -200,7 +161,7 @@ func planRollback(ctx context.Context, u *Clusters, c *change, tenant loom.Tenan
 func sameLayout(a, b planner.State) bool {
 	return slices.EqualFunc(a.Nodes, b.Nodes, func(x, y loom.Node) bool {
 		return x.ID == y.ID && x.HardwareType == y.HardwareType && x.ImageType == y.ImageType && slices.Equal(x.Services, y.Services)
-	}) && maps.Equal(versionsOf(on(a.Nodes, a.Services)), versionsOf(on(b.Nodes, b.Services)))
+	}) && maps.Equal(versionsOf(servicesOn(a.Nodes, a.Services)), versionsOf(servicesOn(b.Nodes, b.Services)))
 }
 
 func summarizeRollback(v *PreviewView) string {
@@ -208,7 +169,7 @@ func summarizeRollback(v *PreviewView) string {
 	for _, part := range []struct {
 		n    int
 		word string
-	}{{v.Made, "adds"}, {v.Replaced, "replaces"}, {v.Left, "removes"}} {
+	}{{v.NodesAdded, "adds"}, {v.NodesReplaced, "replaces"}, {v.NodesRemoved, "removes"}} {
 		if part.n > 0 {
 			what += ", " + part.word + " " + count(part.n, "node")
 		}

@@ -8,31 +8,6 @@ import (
 	"loom/planner"
 )
 
-// ServicesInput starts, stops or restarts services of a cluster.
-type ServicesInput struct {
-	// Kind is loom.ChangeStart, ChangeStop or ChangeRestart.
-	Kind loom.ChangeKind
-	// Service is the one asked for, "" for all. Others that it needs, or that need
-	// it, are covered as well.
-	Service        string
-	ProviderFields map[string]any
-}
-
-// RunServices starts, stops or restarts services of a cluster at once. Errors:
-// NotFound, also for a service that is not on the cluster, Conflict, Invalid.
-func (u *Clusters) RunServices(ctx context.Context, actor loom.Actor, id loom.ClusterID, in ServicesInput) (loom.OperationRef, error) {
-	if err := actor.May(loom.Operate, actor.Mine()); err != nil {
-		return loom.OperationRef{}, err
-	}
-	switch in.Kind {
-	case loom.ChangeStart, loom.ChangeStop, loom.ChangeRestart:
-	default:
-		return loom.OperationRef{}, loom.NewError(loom.Invalid, "Services can be started, stopped and restarted, not “%.40s”.", in.Kind)
-	}
-	ref, _, err := u.execute(ctx, actor, PreviewInput{Kind: in.Kind, Cluster: id, Service: in.Service, ProviderFields: in.ProviderFields}, nil)
-	return ref, err
-}
-
 // planServices plans the steps of the one service that the request names, or of all.
 func planServices(_ context.Context, _ *Clusters, c *change, _ loom.TenantID) (loom.Plan, error) {
 	scope := planner.Scope{}
@@ -47,8 +22,8 @@ func summarizeRun(v *PreviewView) string {
 	return word + " " + count(len(v.Affected), "service")
 }
 
-// reasonOfRunning says why a service that the request does not name is started or stopped.
-func reasonOfRunning(c *change, line *Change, actions map[loom.TaskAction]bool) {
+// reasonOfRunning explains why a service that the request does not name is started or stopped.
+func reasonOfRunning(c *change, line *ChangeLine, actions map[loom.TaskAction]bool) {
 	named := c.Input.Service
 	switch {
 	case named == "" || named == line.Name:

@@ -27,7 +27,7 @@ func draftShrink(ctx context.Context, u *Clusters, r request, c *change) error {
 	case in.Machines != 0 && len(in.Nodes) > 0:
 		return invalid("nodes", "Give either numMachines or nodes, not both.")
 	case len(in.Nodes) > 0:
-		if err := known(cluster, c.After.Nodes, in.Nodes); err != nil {
+		if err := checkNodes(cluster, c.After.Nodes, in.Nodes); err != nil {
 			return err
 		}
 		leaving = in.Nodes
@@ -43,15 +43,15 @@ func draftShrink(ctx context.Context, u *Clusters, r request, c *change) error {
 	goes := func(n loom.Node) bool { return slices.Contains(left, n.ID) }
 	c.Before.Nodes = slices.DeleteFunc(c.Before.Nodes, func(n loom.Node) bool { return n.Leaving && !goes(n) })
 	c.After.Nodes = slices.DeleteFunc(stay, goes)
-	c.warnOfOut(slices.DeleteFunc(out, goes))
+	c.warnOfLeaving(slices.DeleteFunc(out, goes))
 	return nil
 }
 
-// reduce gives the nodes that leave: those named, or as many that machines are left.
+// reduce returns the nodes that leave: those named, or as many that machines are left.
 func (u *Clusters) reduce(ctx context.Context, c *change, cluster loom.Cluster, stay []loom.Node, named []loom.NodeID, machines int) ([]loom.NodeID, error) {
-	solving, stop := u.solving(ctx, cluster.Owner.Tenant, u.opts.SolveTime)
+	solving, stop := u.startSearch(ctx, cluster.Owner.Tenant, u.opts.SolveTime)
 	defer stop()
-	q := question(cluster, stay, cluster.Services)
+	q := solverCluster(cluster, stay, cluster.Services)
 	if named == nil {
 		out, unsat, err := solver.Shrink(solving, q, machines)
 		if err != nil {
@@ -61,7 +61,7 @@ func (u *Clusters) reduce(ctx context.Context, c *change, cluster loom.Cluster, 
 			return nil, unsolvable(unsat, stay, solver.SuggestShrink(solving, q, machines, unsat))
 		}
 		c.Why = out.Why
-		return withNumbers(stay, out.Leaving), nil
+		return nodesNumbered(stay, out.Leaving), nil
 	}
 	var asked []string
 	for _, n := range stay {
@@ -82,14 +82,14 @@ func (u *Clusters) reduce(ctx context.Context, c *change, cluster loom.Cluster, 
 	return named, nil
 }
 
-// warnOfOut names nodes that an earlier operation left on their way out.
-func (c *change) warnOfOut(out []loom.Node) {
+// warnOfLeaving names nodes that an earlier operation left on their way out.
+func (c *change) warnOfLeaving(out []loom.Node) {
 	if len(out) > 0 {
-		c.Warnings = append(c.Warnings, these(out, "is", "are")+" on the way out since an earlier operation and may still have a machine; name "+
-			them(out)+" in a shrink to finish that, or in a repair to keep "+them(out)+".")
+		c.Warnings = append(c.Warnings, nodesText(out, "is", "are")+" on the way out since an earlier operation and may still have a machine; name "+
+			itOrThem(out)+" in a shrink to finish that, or in a repair to keep "+itOrThem(out)+".")
 	}
 }
 
 func summarizeShrink(v *PreviewView) string {
-	return fmt.Sprintf("Removes %s with all that is on %s", count(v.Left, "node"), map[bool]string{true: "it", false: "them"}[v.Left == 1]) + v.told()
+	return fmt.Sprintf("Removes %s with all that is on %s", count(v.NodesRemoved, "node"), map[bool]string{true: "it", false: "them"}[v.NodesRemoved == 1]) + v.reconfigures()
 }

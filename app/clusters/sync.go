@@ -19,24 +19,24 @@ func checkSync(in PreviewInput) []loom.FieldError { return CheckPolicy("", in.Ch
 // deleted or the cluster has no nodes; Unsolvable.
 func draftSync(ctx context.Context, u *Clusters, r request, c *change) error {
 	cluster := r.cluster
-	w, err := u.readWorld(ctx, r.actor.Tenant, cluster.Template.Name, "")
+	cv, err := u.readCatalog(ctx, r.actor.Tenant, cluster.Template.Name, "")
 	switch {
-	case w == nil && isNotFound(err):
+	case cv == nil && isNotFound(err):
 		e := loom.AsError(err)
 		return &loom.Error{Kind: loom.NotFound, Message: e.Message, Err: err}
-	case w == nil, err != nil && !isNotFound(err): // the provider does not matter, the cluster has its own
+	case cv == nil, err != nil && !isNotFound(err): // the provider does not matter, the cluster has its own
 		return err
 	}
 	if len(c.Before.Nodes) == 0 {
 		return loom.NewError(loom.NotFound, "Cluster %s has no nodes to hold against the template.", cluster.ID)
 	}
-	c.Before.Template, c.After.Template, c.Template = &cluster.Template, &w.template, w.template.Base
-	for _, v := range w.used {
+	c.Before.Template, c.After.Template, c.Template = &cluster.Template, &cv.template, cv.template.Base
+	for _, v := range cv.used {
 		if v.Kind == loom.KindTemplate || v.Kind == loom.KindPartialTemplate {
 			c.Versions = append(c.Versions, v)
 		}
 	}
-	if err := stillFits(cluster, w.template, c.Before.Nodes); err != nil {
+	if err := checkTemplate(cluster, cv.template, c.Before.Nodes); err != nil {
 		return err
 	}
 	c.warn("Config, services, nodes and lease stay as they are; only what the template allows from now on changes.")
@@ -54,11 +54,11 @@ func showTemplate(v *PreviewView, c *change, list *changeList) error {
 
 func summarizeSync(*PreviewView) string { return "Replaces the cluster’s copy of its template" }
 
-// stillFits returns Unsolvable, with every constraint that breaks, unless the
+// checkTemplate returns Unsolvable, with every constraint that breaks, unless the
 // present layout of a cluster satisfies a template.
-func stillFits(c loom.Cluster, t loom.Template, nodes []loom.Node) error {
+func checkTemplate(c loom.Cluster, t loom.Template, nodes []loom.Node) error {
 	layout := layoutOf(nodes)
-	problem, unsat := solver.NewProblem(present(c, t, nodes, sortedNames(c.Services), c.Services))
+	problem, unsat := solver.NewProblem(solverInput(c, t, nodes, sortedNames(c.Services), c.Services))
 	if unsat == nil {
 		reasons := solver.Valid(problem, layout)
 		if len(reasons) == 0 {
@@ -86,8 +86,8 @@ func (u *Clusters) Sync(ctx context.Context, actor loom.Actor, id loom.ClusterID
 			return u.sync(ctx, tx, actor, cluster, c, "sync")
 		})
 		var old *stale
-		if errors.Is(err, errMoved) || errors.As(err, &old) {
-			if try < maxTries {
+		if errors.Is(err, errClusterChanged) || errors.As(err, &old) {
+			if try < maxReads {
 				continue
 			}
 			return keepsChanging()
@@ -96,18 +96,18 @@ func (u *Clusters) Sync(ctx context.Context, actor loom.Actor, id loom.ClusterID
 	}
 }
 
-// sync stores the template, under the lock of the cluster. The error is errMoved
+// sync stores the template, under the lock of the cluster. The error is errClusterChanged
 // or *stale where cluster or template are not as they were seen.
 func (u *Clusters) sync(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, seen loom.Cluster, c *change, verb string) error {
 	cluster, err := store.LockCluster(ctx, tx, actor.Tenant, seen.ID)
 	if err := allowed(actor, loom.Operate, seen.ID, cluster.Owner, err); err != nil {
 		return err
 	}
-	if err := u.mayBegin(ctx, tx, cluster, loom.ChangeSync); err != nil {
+	if err := u.checkAllowed(ctx, tx, cluster, loom.ChangeSync); err != nil {
 		return err
 	}
 	if cluster.Revision != seen.Revision {
-		return errMoved
+		return errClusterChanged
 	}
 	now, err := store.NewestVersions(ctx, tx, actor.Tenant, c.Versions)
 	if err != nil {

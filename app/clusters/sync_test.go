@@ -131,7 +131,7 @@ func TestSyncAndConfigureAtOnce(t *testing.T) {
 		if i%2 == 0 {
 			return b.clusters.Sync(b.ctx, b.ana(), id)
 		}
-		_, err := b.clusters.Configure(b.ctx, b.ana(), id, clusters.ConfigureInput{Config: map[string]any{}}, nil)
+		_, err := b.configure(b.ana(), id, clusters.ConfigureInput{Config: map[string]any{}}, nil)
 		return err
 	}) {
 		if err != nil && !errors.Is(err, loom.Conflict) {

@@ -15,7 +15,7 @@ import (
 // those whose files are others: of those named, or of all.
 func draftUpgrade(ctx context.Context, u *Clusters, r request, c *change) error {
 	cluster, in := r.cluster, r.in.Change
-	if err := onCluster(cluster, in.Services); err != nil {
+	if err := checkOnCluster(cluster, in.Services); err != nil {
 		return err
 	}
 	catalog, err := store.Services(ctx, u.db, cluster.Owner.Tenant)
@@ -56,7 +56,7 @@ func draftUpgrade(ctx context.Context, u *Clusters, r request, c *change) error 
 	if len(c.Services) == 0 {
 		return invalid("services", "Nothing is newer: the cluster has the newest versions of these services and their files.")
 	}
-	if err := u.stillValid(ctx, cluster, c.After.Nodes, c.After.Services); err != nil {
+	if err := u.checkRules(ctx, cluster, c.After.Nodes, c.After.Services); err != nil {
 		return err
 	}
 	for i := range c.After.Nodes {
@@ -131,5 +131,5 @@ func (u *Clusters) ReleasedFiles(ctx context.Context, actor loom.Actor, ref loom
 }
 
 func summarizeUpgrade(v *PreviewView) string {
-	return "Brings " + count(len(v.Altered), "service") + " to the newest version" + v.told()
+	return "Brings " + count(len(v.Changed), "service") + " to the newest version" + v.reconfigures()
 }

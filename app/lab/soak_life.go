@@ -117,11 +117,8 @@ func (l *soakLane) begin(ctx context.Context, ref loom.OperationRef, s soakStep)
 
 // beginChange begins an operation of a kind.
 func beginChange(ctx context.Context, uc *clusters.Clusters, actor loom.Actor, id loom.ClusterID, kind loom.ChangeKind, change clusters.ChangeInput) (loom.OperationRef, error) {
-	switch kind {
-	case loom.ChangeDelete:
+	if kind == loom.ChangeDelete {
 		return uc.Delete(ctx, actor, id, clusters.DeleteInput{})
-	case loom.ChangeRollback:
-		return uc.Rollback(ctx, actor, loom.OperationRef{Cluster: id, Number: change.Operation}, nil)
 	}
 	return uc.Begin(ctx, actor, clusters.PreviewInput{Kind: kind, Cluster: id, Change: change})
 }

@@ -18,13 +18,13 @@ type Process struct {
 	// LastSeen is when it renewed its lease, by the database clock.
 	LastSeen time.Time
 	// Workers dealt to it and tasks running in it, by the names of tenants.
-	Dealt, Working map[string]int
+	Assigned, Working map[string]int
 }
 
 // Free is the capacity that nobody was dealt.
 func (p *Process) Free() int {
 	free := p.Capacity
-	for _, n := range p.Dealt {
+	for _, n := range p.Assigned {
 		free -= n
 	}
 	return free
@@ -104,7 +104,7 @@ func (f *Processes) list(ctx context.Context, q sqlx.ExtContext, kind string) ([
 	}
 	all := make([]Process, len(live))
 	for i, p := range live {
-		all[i] = Process{LiveProcess: p, LastSeen: p.Expires.Add(-f.opts.Lease), Dealt: named(p.Workers), Working: named(p.Busy)}
+		all[i] = Process{LiveProcess: p, LastSeen: p.Expires.Add(-f.opts.Lease), Assigned: named(p.Workers), Working: named(p.Busy)}
 	}
 	return all, nil
 }

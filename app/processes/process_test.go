@@ -28,10 +28,10 @@ func TestDrainAndResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, err := f.Drain(ctx, super, first)
-	if err != nil || !p.Draining || len(p.Dealt) != 0 || p.Free() != 4 || p.LastSeen.IsZero() || p.LastSeen.After(p.Expires) {
+	if err != nil || !p.Draining || len(p.Assigned) != 0 || p.Free() != 4 || p.LastSeen.IsZero() || p.LastSeen.After(p.Expires) {
 		t.Fatalf("drained %+v, %v", p, err)
 	}
-	if p, err := f.One(ctx, super, loom.ProcessProvisioner, second); err != nil || p.Dealt["a"] != 4 || p.Draining {
+	if p, err := f.One(ctx, super, loom.ProcessProvisioner, second); err != nil || p.Assigned["a"] != 4 || p.Draining {
 		t.Errorf("the other has %+v, %v", p, err)
 	}
 	// Renewals, by which a process says that it does not drain of its own accord,
@@ -53,14 +53,14 @@ func TestDrainAndResume(t *testing.T) {
 	if _, err := f.Reap(ctx); err != nil { // which deals
 		t.Fatal(err)
 	}
-	if p, err := f.One(ctx, super, "", first); err != nil || !p.Draining || p.Ending || len(p.Dealt) != 0 {
+	if p, err := f.One(ctx, super, "", first); err != nil || !p.Draining || p.Ending || len(p.Assigned) != 0 {
 		t.Errorf("dealt again: %+v, %v", p, err)
 	}
 	s, err := f.Shortage(ctx, super)
-	if err != nil || s.Dealt != 4 {
+	if err != nil || s.Assigned != 4 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if p, err := f.Resume(ctx, super, first); err != nil || p.Draining || p.Dealt["a"] != 3 {
+	if p, err := f.Resume(ctx, super, first); err != nil || p.Draining || p.Assigned["a"] != 3 {
 		t.Errorf("resumed %+v, %v", p, err)
 	}
 	for (<-heard).Workers["a"] != 3 { // it hears of it

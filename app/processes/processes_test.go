@@ -121,14 +121,14 @@ func TestShortageIsShownAndNeverAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, err := f.Shortage(ctx, super)
-	if err != nil || !s.Short() || s.Wanted != 100 || s.Dealt != 0 || s.Capacity != 0 {
+	if err != nil || !s.Short() || s.Requested != 100 || s.Assigned != 0 || s.Capacity != 0 {
 		t.Fatalf("without provisioners: %+v, %v", s, err)
 	}
 	if _, err := f.Register(ctx, processes.NewProcess{Kind: loom.ProcessProvisioner, Capacity: 50}); err != nil {
 		t.Fatal(err)
 	}
 	s, err = f.Shortage(ctx, super)
-	want := processes.Shortage{Capacity: 50, Wanted: 100, Dealt: 50, Tenants: []processes.TenantWorkers{{Tenant: "demo", Wanted: 90, Dealt: 45}, {Tenant: "superadmin", Wanted: 10, Dealt: 5}}}
+	want := processes.Shortage{Capacity: 50, Requested: 100, Assigned: 50, Tenants: []processes.TenantWorkers{{Tenant: "demo", Requested: 90, Assigned: 45}, {Tenant: "superadmin", Requested: 10, Assigned: 5}}}
 	if err != nil || !reflect.DeepEqual(s, want) {
 		t.Fatalf("got %+v, %v; want %+v", s, err, want)
 	}

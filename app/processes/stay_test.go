@@ -53,7 +53,7 @@ func TestStay(t *testing.T) {
 		if err != nil || len(list) == 0 {
 			return "", false
 		}
-		if p := list[0]; len(list) > 1 || p.Kind != loom.ProcessWeb || p.Port != 8080 || p.Version != "1.2" || len(p.Dealt) > 0 {
+		if p := list[0]; len(list) > 1 || p.Kind != loom.ProcessWeb || p.Port != 8080 || p.Version != "1.2" || len(p.Assigned) > 0 {
 			t.Errorf("listed %+v", list)
 		}
 		return list[0].ID, true

@@ -186,8 +186,8 @@ func proportionalShares(room int, wishes map[loom.TenantID]int) map[loom.TenantI
 
 // TenantWorkers is what a tenant wants, has been dealt and uses.
 type TenantWorkers struct {
-	Tenant              loom.TenantID
-	Wanted, Dealt, Busy int
+	Tenant                    loom.TenantID
+	Requested, Assigned, Busy int
 	// Paused says since when the tenant's queue is paused, and by whom; zero when it is
 	// not. A paused tenant is dealt no workers, however many it wants.
 	Paused Pause
@@ -198,13 +198,13 @@ type Shortage struct {
 	// Capacity of all live provisioners; 0 for actors who may not know it.
 	Capacity int
 	// Wanted and Dealt sum up Tenants; what paused ones want is left out.
-	Wanted, Dealt int
+	Requested, Assigned int
 	// Tenants by id; only the actor's own unless it is a superadmin.
 	Tenants []TenantWorkers
 }
 
 // Short reports whether somebody has fewer workers than wanted.
-func (s *Shortage) Short() bool { return s.Dealt < s.Wanted }
+func (s *Shortage) Short() bool { return s.Assigned < s.Requested }
 
 // Shortage says how many of the wanted workers could be dealt: a superadmin sees
 // all tenants, anybody else their own.
@@ -245,7 +245,7 @@ func (f *Processes) shortage(ctx context.Context, actor loom.Actor, provisioners
 	}
 	var s Shortage
 	for tenant, n := range wanted {
-		of(tenant).Wanted = n
+		of(tenant).Requested = n
 	}
 	for tenant, p := range paused {
 		of(tenant).Paused = p
@@ -253,7 +253,7 @@ func (f *Processes) shortage(ctx context.Context, actor loom.Actor, provisioners
 	for _, p := range live {
 		s.Capacity += p.Capacity
 		for tenant, n := range p.Workers {
-			of(tenant).Dealt += n
+			of(tenant).Assigned += n
 		}
 		for tenant, n := range p.Busy {
 			of(tenant).Busy += n
@@ -266,9 +266,9 @@ func (f *Processes) shortage(ctx context.Context, actor loom.Actor, provisioners
 	for _, tenant := range slices.Sorted(maps.Keys(all)) {
 		t := all[tenant]
 		if t.Paused.At.IsZero() {
-			s.Wanted += t.Wanted
+			s.Requested += t.Requested
 		}
-		s.Dealt += t.Dealt
+		s.Assigned += t.Assigned
 		s.Tenants = append(s.Tenants, *t)
 	}
 	return s, nil

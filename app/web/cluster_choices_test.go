@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"loom/app/clusters"
+	"loom/app/loom"
 	"loom/views/clusterview"
 	"loom/views/route"
 )
@@ -71,7 +72,7 @@ func TestConfigInWords(t *testing.T) {
 	motd := "first line\nsecond line\nthird line"
 	set := func(config map[string]any) {
 		t.Helper()
-		ref, err := w.clusters.Configure(w.ctx, w.actor("ana"), op.Cluster, clusters.ConfigureInput{Config: config}, nil)
+		ref, err := w.clusters.Begin(w.ctx, w.actor("ana"), clusters.PreviewInput{Kind: loom.ChangeConfigure, Cluster: op.Cluster, Configure: &clusters.ConfigureInput{Config: config}})
 		w.must(err)
 		w.finish(ref, "active")
 	}

@@ -19,7 +19,7 @@ func TestConfigIsRestored(t *testing.T) {
 	ana := w.actor("ana")
 	configure := func(config map[string]any) loom.OperationRef {
 		t.Helper()
-		ref, err := w.clusters.Configure(w.ctx, ana, id, clusters.ConfigureInput{Config: config, Restart: true}, nil)
+		ref, err := w.clusters.Begin(w.ctx, ana, clusters.PreviewInput{Kind: loom.ChangeConfigure, Cluster: id, Configure: &clusters.ConfigureInput{Config: config, Restart: true}})
 		w.must(err)
 		return ref
 	}

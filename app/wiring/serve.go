@@ -176,10 +176,10 @@ func (s *System) shortage(ctx context.Context, actor loom.Actor) (string, error)
 	if !short.Short() {
 		return "", nil
 	}
-	if short.Dealt == 0 {
+	if short.Assigned == 0 {
 		return "No provisioner is running for this tenant, so tasks wait.", nil
 	}
-	return fmt.Sprintf("Capacity is short: %d of the %d workers wanted are there, so tasks may wait longer.", short.Dealt, short.Wanted), nil
+	return fmt.Sprintf("Capacity is short: %d of the %d workers wanted are there, so tasks may wait longer.", short.Assigned, short.Requested), nil
 }
 
 // Proxies returns the networks whose X-Forwarded-For is believed, and warns where there

@@ -88,7 +88,7 @@ func (e *Environment) System(ctx context.Context) (*System, error) {
 	accounts.Resources, accounts.SignedIn = c, e.ForgetSignIn
 	return &System{
 		dsn: e.dsn, DB: db, Ring: ring, Catalog: c, Accounts: accounts,
-		Clusters:   clusters.New(db, ring, clusters.Options{MaxMachines: e.Values.Number("LOOM_MAX_CLUSTER_SIZE"), Solved: metrics.Solved}),
+		Clusters:   clusters.New(db, ring, clusters.Options{MaxMachines: e.Values.Number("LOOM_MAX_CLUSTER_SIZE"), SearchDone: metrics.Solved}),
 		operations: execution.New(db, ring, running),
 		Processes:  processes.New(db, processes.Options{Ring: ring, Lease: e.Lease}),
 		metrics:    metrics,

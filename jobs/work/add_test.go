@@ -90,7 +90,7 @@ func TestAddedServicesRun(t *testing.T) {
 		w.ends(op, 30*time.Second, loom.OperationComplete)
 	}
 	// The provisioner has read the nodes without the new service.
-	end(uc.RunServices(ctx, ana, id, clusters.ServicesInput{Kind: loom.ChangeStart}))
+	end(uc.Begin(ctx, ana, clusters.PreviewInput{Cluster: id, Kind: loom.ChangeStart}))
 	mu.Lock()
 	seen = nil
 	mu.Unlock()

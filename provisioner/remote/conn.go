@@ -29,7 +29,7 @@ type Conn struct {
 	once sync.Once
 }
 
-func newConn(t Target, s *shaken, check *hostKeyCheck, keepalive time.Duration) *Conn {
+func newConn(t Target, s *sshConn, check *hostKeyCheck, keepalive time.Duration) *Conn {
 	if keepalive == 0 {
 		keepalive = KeepaliveInterval
 	}

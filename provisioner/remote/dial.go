@@ -127,8 +127,8 @@ func outcome(err error) string {
 	return Outcomes[4]
 }
 
-// shaken is a connection whose handshake is done.
-type shaken struct {
+// sshConn is a connection whose handshake is done.
+type sshConn struct {
 	client   ssh.Conn
 	channels <-chan ssh.NewChannel
 	requests <-chan *ssh.Request
@@ -137,7 +137,7 @@ type shaken struct {
 
 // handshake opens one TCP connection and runs the handshake on it under a
 // deadline of its own: the library alone would wait forever for a silent peer.
-func (d *Dialer) handshake(ctx context.Context, t Target, config *ssh.ClientConfig) (*shaken, error) {
+func (d *Dialer) handshake(ctx context.Context, t Target, config *ssh.ClientConfig) (*sshConn, error) {
 	leave, err := d.enter(ctx, t.HostPort()+t.way())
 	if err != nil {
 		return nil, err
@@ -160,7 +160,7 @@ func (d *Dialer) handshake(ctx context.Context, t Target, config *ssh.ClientConf
 		return nil, err
 	}
 	_ = socket.SetDeadline(time.Time{})
-	return &shaken{client, channels, requests, via}, nil
+	return &sshConn{client, channels, requests, via}, nil
 }
 
 // dialError returns the trouble of a handshake its kind.

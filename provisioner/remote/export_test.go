@@ -25,8 +25,8 @@ func (p *Pool) Len() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := 0
-	for _, slot := range p.places {
-		if slot.held != nil {
+	for _, slot := range p.slots {
+		if slot.pooled != nil {
 			n++
 		}
 	}

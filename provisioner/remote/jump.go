@@ -157,7 +157,7 @@ func (t Target) hop() Target {
 	last := len(t.Jump) - 1
 	hop := t.Jump[last]
 	hop.Jump = t.Jump[:last:last]
-	// A place of its own in the pool for each set of credentials.
+	// A slot of its own in the pool for each set of credentials.
 	hop.Node = loom.NodeID("jump " + hop.identity())
 	return hop
 }
@@ -216,7 +216,7 @@ func (d *Dialer) jumpPool() *Pool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.jumps == nil {
-		d.jumps = &Pool{dialer: d, idle: IdleTimeout, alive: aliveWithin, places: map[string]*place{}, jumps: true}
+		d.jumps = &Pool{dialer: d, idle: IdleTimeout, alive: aliveWithin, slots: map[string]*nodeSlot{}, jumps: true}
 	}
 	return d.jumps
 }

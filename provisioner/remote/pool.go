@@ -24,23 +24,23 @@ type Pool struct {
 	alive time.Duration
 
 	mu     sync.Mutex
-	places map[string]*place
+	slots  map[string]*nodeSlot
 	closed bool
 	// jumps marks the pool of connections to jump hosts, which a Dialer owns.
 	jumps bool
 }
 
-// place is the slot of one node. turn is held while deciding and dialling, so
+// nodeSlot is the slot of one node. turn is held while deciding and dialling, so
 // that two tasks of a node never dial side by side.
-type place struct {
+type nodeSlot struct {
 	turn    chan struct{}
 	waiting int
-	held    *held
+	pooled  *pooledConn
 	timer   *time.Timer
 }
 
-// held is a connection and those who use it.
-type held struct {
+// pooledConn is a connection and those who use it.
+type pooledConn struct {
 	conn     *Conn
 	identity string
 	users    int
@@ -49,7 +49,7 @@ type held struct {
 
 // NewPool makes a pool with a Dialer of its own. Close it at the end.
 func NewPool() *Pool {
-	return &Pool{dialer: &Dialer{}, idle: IdleTimeout, alive: aliveWithin, places: map[string]*place{}}
+	return &Pool{dialer: &Dialer{}, idle: IdleTimeout, alive: aliveWithin, slots: map[string]*nodeSlot{}}
 }
 
 // Dialer returns the dialer whose limits the pool keeps to.
@@ -60,12 +60,12 @@ func (p *Pool) Dialer() *Dialer { return p.dialer }
 // recorded ones and the machine answers. release gives it back; it may be
 // called more than once, and the connection must not be used afterwards.
 func (p *Pool) Conn(ctx context.Context, t Target) (conn *Conn, release func(), err error) {
-	slot, err := p.take(ctx, t.place())
+	slot, err := p.take(ctx, t.slotKey())
 	if err != nil {
 		return nil, nil, err
 	}
-	defer p.leave(t.place(), slot)
-	h := p.kept(slot, t)
+	defer p.leave(t.slotKey(), slot)
+	h := p.reusable(slot, t)
 	if h != nil && !h.conn.Alive(ctx, p.alive) {
 		p.mu.Lock()
 		slot.drop()
@@ -78,22 +78,22 @@ func (p *Pool) Conn(ctx context.Context, t Target) (conn *Conn, release func(), 
 		if err != nil {
 			return nil, nil, err
 		}
-		h = &held{conn: conn, identity: t.identity()}
+		h = &pooledConn{conn: conn, identity: t.identity()}
 	}
 	return p.lend(slot, h, t)
 }
 
-// take waits for the turn at a place.
-func (p *Pool) take(ctx context.Context, name string) (*place, error) {
+// take waits for the turn at a slot.
+func (p *Pool) take(ctx context.Context, name string) (*nodeSlot, error) {
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
 		return nil, ErrPoolClosed
 	}
-	slot := p.places[name]
+	slot := p.slots[name]
 	if slot == nil {
-		slot = &place{turn: make(chan struct{}, 1)}
-		p.places[name] = slot
+		slot = &nodeSlot{turn: make(chan struct{}, 1)}
+		p.slots[name] = slot
 	}
 	slot.waiting++
 	p.mu.Unlock()
@@ -109,7 +109,7 @@ func (p *Pool) take(ctx context.Context, name string) (*place, error) {
 	}
 }
 
-func (p *Pool) leave(name string, slot *place) {
+func (p *Pool) leave(name string, slot *nodeSlot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	<-slot.turn
@@ -117,19 +117,19 @@ func (p *Pool) leave(name string, slot *place) {
 	p.forget(name, slot)
 }
 
-// forget drops a place that holds nothing; the lock is held.
-func (p *Pool) forget(name string, slot *place) {
-	if slot.waiting == 0 && slot.held == nil && p.places[name] == slot {
-		delete(p.places, name)
+// forget drops a slot without a connection; the lock is held.
+func (p *Pool) forget(name string, slot *nodeSlot) {
+	if slot.waiting == 0 && slot.pooled == nil && p.slots[name] == slot {
+		delete(p.slots, name)
 	}
 }
 
-// kept returns the place's connection if it fits the target and takes it out of
+// reusable returns the connection of the slot if it fits the target and takes it out of
 // the idle clock; one that does not fit is dropped.
-func (p *Pool) kept(slot *place, t Target) *held {
+func (p *Pool) reusable(slot *nodeSlot, t Target) *pooledConn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	h := slot.held
+	h := slot.pooled
 	if h == nil {
 		return nil
 	}
@@ -143,39 +143,39 @@ func (p *Pool) kept(slot *place, t Target) *held {
 
 // drop forgets the connection. It is closed at once if nobody uses it, else by
 // the last one to release it.
-func (s *place) drop() {
+func (s *nodeSlot) drop() {
 	s.stopTimer()
-	if s.held == nil {
+	if s.pooled == nil {
 		return
 	}
-	s.held.dropped = true
-	if s.held.users == 0 {
-		go s.held.conn.Close()
+	s.pooled.dropped = true
+	if s.pooled.users == 0 {
+		go s.pooled.conn.Close()
 	}
-	s.held = nil
+	s.pooled = nil
 }
 
-func (s *place) stopTimer() {
+func (s *nodeSlot) stopTimer() {
 	if s.timer != nil {
 		s.timer.Stop()
 		s.timer = nil
 	}
 }
 
-func (p *Pool) lend(slot *place, h *held, t Target) (*Conn, func(), error) {
+func (p *Pool) lend(slot *nodeSlot, h *pooledConn, t Target) (*Conn, func(), error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		_ = h.conn.Close()
 		return nil, nil, ErrPoolClosed
 	}
-	slot.held = h
+	slot.pooled = h
 	h.users++
 	var once sync.Once
-	return h.conn, func() { once.Do(func() { p.release(t.place(), slot, h) }) }, nil
+	return h.conn, func() { once.Do(func() { p.release(t.slotKey(), slot, h) }) }, nil
 }
 
-func (p *Pool) release(name string, slot *place, h *held) {
+func (p *Pool) release(name string, slot *nodeSlot, h *pooledConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if h.users--; h.users > 0 {
@@ -193,11 +193,11 @@ func (p *Pool) release(name string, slot *place, h *held) {
 	}
 }
 
-func (p *Pool) expire(name string, slot *place, h *held) {
+func (p *Pool) expire(name string, slot *nodeSlot, h *pooledConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case slot.held != h || h.users > 0:
+	case slot.pooled != h || h.users > 0:
 	case slot.waiting > 0: // somebody is about to take it, or gave up waiting
 		slot.timer = time.AfterFunc(p.idle, func() { p.expire(name, slot, h) })
 	default:
@@ -210,9 +210,9 @@ func (p *Pool) expire(name string, slot *place, h *held) {
 func (p *Pool) Forget(t Target) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if slot := p.places[t.place()]; slot != nil {
+	if slot := p.slots[t.slotKey()]; slot != nil {
 		slot.drop()
-		p.forget(t.place(), slot)
+		p.forget(t.slotKey(), slot)
 	}
 }
 
@@ -224,12 +224,12 @@ func (p *Pool) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
-	for name, slot := range p.places {
-		if slot.held != nil {
-			_ = slot.held.conn.Close()
+	for name, slot := range p.slots {
+		if slot.pooled != nil {
+			_ = slot.pooled.conn.Close()
 		}
 		slot.drop()
-		delete(p.places, name)
+		delete(p.slots, name)
 	}
 	return nil
 }

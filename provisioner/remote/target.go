@@ -186,8 +186,8 @@ func (t Target) user() string {
 // HostPort gives "address:port", with brackets for IPv6.
 func (t Target) HostPort() string { return net.JoinHostPort(t.Address, strconv.Itoa(t.port())) }
 
-// place names the slot of a Pool.
-func (t Target) place() string {
+// slotKey names the slot of a Pool.
+func (t Target) slotKey() string {
 	if t.Node != "" {
 		return string(t.Node)
 	}

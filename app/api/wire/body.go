@@ -85,7 +85,7 @@ type ClusterDelete struct {
 	withFields
 }
 
-// Configure is what ReadConfigure reads.
+// Configure is what ReadChange reads for its kind.
 type Configure struct {
 	Config      map[string]any `json:"config" description:"Replaces the whole config."`
 	ConfigPatch map[string]any `json:"configPatch" description:"Merge patch (RFC 7386) over the present config."`
@@ -138,7 +138,7 @@ type Repair struct {
 	withPolicy
 }
 
-// Retry is what ReadRetry reads.
+// Retry is what ReadChange reads for its kind.
 type Retry struct {
 	Services       []string       `json:"services" description:"Services that come in their newest version."`
 	ConfigPatch    map[string]any `json:"configPatch" description:"A merge patch (RFC 7386) over the config of the cluster."`

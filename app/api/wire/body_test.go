@@ -31,14 +31,14 @@ func TestDescribedMembersAreRead(t *testing.T) {
 			return err
 		}},
 		"ClusterDelete": {lenient.Names[wire.ClusterDelete](), nil, func(b []byte) error { _, err := wire.ReadDelete(b); return err }},
-		"Configure":     {lenient.Names[wire.Configure](), nil, func(b []byte) error { _, _, err := wire.ReadConfigure(b); return err }},
+		"Configure":     {lenient.Names[wire.Configure](), nil, change(loom.ChangeConfigure)},
 		"ServicesAdd":   {lenient.Names[wire.ServicesAdd](), nil, change(loom.ChangeAddServices)},
 		"Expand":        {lenient.Names[wire.Expand](), nil, change(loom.ChangeExpand)},
 		"Shrink":        {lenient.Names[wire.Shrink](), nil, change(loom.ChangeShrink)},
 		"Upgrade":       {lenient.Names[wire.Upgrade](), nil, change(loom.ChangeUpgrade)},
 		"Resize":        {lenient.Names[wire.Resize](), nil, change(loom.ChangeResize)},
 		"Repair":        {lenient.Names[wire.Repair](), nil, change(loom.ChangeRepair)},
-		"Retry":         {lenient.Names[wire.Retry](), nil, func(b []byte) error { _, err := wire.ReadRetry(b); return err }},
+		"Retry":         {lenient.Names[wire.Retry](), nil, change(loom.ChangeRetry)},
 		"Skip":          {lenient.Names[wire.Skip](), nil, func(b []byte) error { _, err := wire.ReadSkip(b); return err }},
 		"NodeWrite":     {lenient.Names[wire.NodeWrite](), []string{"actions"}, func(b []byte) error { _, err := wire.ReadNode(b); return err }}, // history is what happened
 		"NodeQuery":     {lenient.Names[wire.NodeQueryBody](), nil, func(b []byte) error { _, err := wire.ReadNodeQuery(b); return err }},

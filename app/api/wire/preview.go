@@ -87,7 +87,7 @@ func NewPreview(v clusters.PreviewView, missing any) Preview {
 }
 
 // NewChanges gives the wire form of changes.
-func NewChanges(changes []clusters.Change) []Change {
+func NewChanges(changes []clusters.ChangeLine) []Change {
 	out := make([]Change, len(changes))
 	for i, c := range changes {
 		out[i] = Change{c.Change, c.Object, c.Name, c.Node, c.Old, c.New, c.Because}

@@ -21,7 +21,7 @@ type Provisioner struct {
 
 // NewProvisioner gives the wire form.
 func NewProvisioner(p processes.Process) Provisioner {
-	return Provisioner{ID: p.ID, Host: p.Host, Port: p.Port, Total: p.Capacity, Free: p.Free(), Usage: object(p.Working), Assignments: object(p.Dealt)}
+	return Provisioner{ID: p.ID, Host: p.Host, Port: p.Port, Total: p.Capacity, Free: p.Free(), Usage: object(p.Working), Assignments: object(p.Assigned)}
 }
 
 // Process is a running process. Capacity, the number of tasks that
@@ -54,7 +54,7 @@ func NewProcess(p processes.Process) Process {
 		for _, n := range p.Working {
 			busy += n
 		}
-		w.Capacity, w.Busy, w.Tenants = &p.Capacity, &busy, p.Dealt
+		w.Capacity, w.Busy, w.Tenants = &p.Capacity, &busy, p.Assigned
 		w.Plugins = p.Carried()
 	}
 	if p.Trouble != "" {

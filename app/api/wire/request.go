@@ -93,7 +93,7 @@ func ReadPreview(body []byte) (clusters.PreviewInput, error) {
 		o.Fail("kind", "The kind of a preview is %s.", loom.Or(loom.PreviewKinds))
 		return in, o.Err()
 	}
-	readLive(o, request, &in)
+	readPreview(o, request, &in)
 	return in, o.Err()
 }
 

@@ -68,36 +68,21 @@ func ReadOperation(action loom.ClusterAction, body []byte) (map[string]any, erro
 	return providerFields(o), o.Err()
 }
 
-// ReadConfigure reads a change of a cluster's config, and the provider fields that
-// come with it. Services restart unless it says otherwise. Invalid; that exactly
-// one way to give the config is used is for the use case to say.
-func ReadConfigure(body []byte) (clusters.ConfigureInput, map[string]any, error) {
-	o, err := lenient.Read(body)
-	if err != nil {
-		return clusters.ConfigureInput{}, nil, err
+// optionalBody reports whether a request for a change of the kind may come without a body.
+func optionalBody(kind loom.ChangeKind) bool {
+	switch kind {
+	case loom.ChangeUpgrade, loom.ChangeStart, loom.ChangeStop, loom.ChangeRestart, loom.ChangeAuthorize, loom.ChangeRollback, loom.ChangeRetry:
+		return true
 	}
-	in := readConfigure(o)
-	readPolicy(o, loom.ClusterConfigure)
-	return in, providerFields(o), o.Err()
+	return false
 }
 
-func readConfigure(o *lenient.Object) clusters.ConfigureInput {
-	in := clusters.ConfigureInput{
-		Config: o.FreeObject("config"), ConfigPatch: o.FreeObject("configPatch"), Revision: o.IntPtr("revision"), Restart: true,
-	}
-	if restart := o.BoolPtr("restart"); restart != nil {
-		in.Restart = *restart
-	}
-	return in
-}
-
-// ReadChange reads the body of a request that changes the layout of a cluster or the
-// versions of its services, and the provider fields that come with it: of the kinds
-// add_services, expand, shrink, remove_services, upgrade, resize and repair. Invalid;
-// what is to be said of the cluster is for the use case, which first looks for it.
+// ReadChange reads the body of a request for a change of a cluster: what its kind has, the
+// failure policy and the provider fields. Invalid; whatever depends on the cluster is for the
+// use case, which looks for it first.
 func ReadChange(kind loom.ChangeKind, body []byte) (clusters.PreviewInput, error) {
 	in := clusters.PreviewInput{Kind: kind}
-	if Empty(body) && kind == loom.ChangeUpgrade { // which has nothing that must be said
+	if Empty(body) && optionalBody(kind) {
 		return in, nil
 	}
 	o, err := lenient.Read(body)
@@ -107,15 +92,17 @@ func ReadChange(kind loom.ChangeKind, body []byte) (clusters.PreviewInput, error
 	if kind == loom.ChangeAddServices && !o.Has("services") {
 		o.Fail("services", "Name the services to add.")
 	}
-	in.ProviderFields, in.Change.OnFailure = providerFields(o), policyWord(o)
 	readChange(o, &in)
 	return in, o.Err()
 }
 
-// readChange reads what the kind of a change has.
+// readChange reads the request of a change.
 func readChange(o *lenient.Object, in *clusters.PreviewInput) {
 	c := &in.Change
+	in.ProviderFields, c.OnFailure = providerFields(o), policyWord(o)
 	switch in.Kind {
+	case loom.ChangeConfigure:
+		in.Configure = readConfigure(o)
 	case loom.ChangeAddServices:
 		in.Services = o.Texts("services")
 	case loom.ChangeExpand:
@@ -140,6 +127,20 @@ func readChange(o *lenient.Object, in *clusters.PreviewInput) {
 		readRoll(o, c)
 	case loom.ChangeRepair:
 		c.Nodes, c.Dead = nodeIDs(o, "nodes"), nodeIDs(o, "dead")
+	case loom.ChangeRetry:
+		c.Skip, c.Reason = o.Ints("skip"), o.Text("reason")
+		c.Services, c.RemoveServices, c.ConfigPatch = o.Texts("services"), o.Texts("removeServices"), o.FreeObject("configPatch")
+	case loom.ChangeDelete:
+		in.Abort = o.Bool("abort")
+	}
+}
+
+// readConfigure reads how a config changes. Services restart unless the request says
+// otherwise. The use case checks that there is exactly one way to change it.
+func readConfigure(o *lenient.Object) *clusters.ConfigureInput {
+	restart := o.BoolPtr("restart")
+	return &clusters.ConfigureInput{
+		Config: o.FreeObject("config"), ConfigPatch: o.FreeObject("configPatch"), Revision: o.IntPtr("revision"), Restart: restart == nil || *restart,
 	}
 }
 
@@ -174,48 +175,21 @@ func nodeIDs(o *lenient.Object, field string) []loom.NodeID {
 	return ids
 }
 
-// readLive reads what all requests for previews of changes to a cluster share,
-// and then what their kind has.
-func readLive(o, request *lenient.Object, in *clusters.PreviewInput) {
+// readPreview reads the request for a preview of a change to a cluster that exists: the
+// cluster, what a body of the change has no room for since its path has it, and that body.
+func readPreview(o, request *lenient.Object, in *clusters.PreviewInput) {
 	id, ok := loom.ParseClusterID(o.Text("clusterId"))
 	if !ok {
 		o.Fail("clusterId", "Name the cluster, such as “00000042”.")
 	}
-	in.Cluster, in.ProviderFields = id, providerFields(request)
-	in.Change.OnFailure = policyWord(request)
+	in.Cluster = id
 	switch in.Kind {
 	case loom.ChangeStart, loom.ChangeStop, loom.ChangeRestart:
 		in.Service = o.Text("service")
-	case loom.ChangeConfigure:
-		configure := readConfigure(request)
-		in.Configure = &configure
-	case loom.ChangeDelete:
-		in.Abort = request.Bool("abort")
-	case loom.ChangeRollback:
-		in.Change.Operation = request.Int("operation")
-	case loom.ChangeRetry:
-		in.Change.Operation = request.Int("operation") // 0: the latest
-		in.Change.Skip, in.Change.Reason = request.Ints("skip"), request.Text("reason")
-		in.Change.Services, in.Change.RemoveServices, in.Change.ConfigPatch = request.Texts("services"), request.Texts("removeServices"), request.FreeObject("configPatch")
-	default:
-		readChange(request, in)
+	case loom.ChangeRollback, loom.ChangeRetry:
+		in.Change.Operation = request.Int("operation") // of a retry 0: the latest
 	}
-}
-
-// ReadRetry reads the optional body of a request to go on with a failed operation.
-// Invalid.
-func ReadRetry(body []byte) (clusters.RetryInput, error) {
-	if Empty(body) {
-		return clusters.RetryInput{}, nil
-	}
-	o, err := lenient.Read(body)
-	if err != nil {
-		return clusters.RetryInput{}, err
-	}
-	return clusters.RetryInput{
-		Skip: o.Ints("skip"), Reason: o.Text("reason"), ProviderFields: providerFields(o), OnFailure: policyWord(o),
-		Services: o.Texts("services"), RemoveServices: o.Texts("removeServices"), ConfigPatch: o.FreeObject("configPatch"),
-	}, o.Err()
+	readChange(request, in)
 }
 
 // ReadSkip reads why a task is left out. Invalid.

@@ -11,19 +11,20 @@ import (
 
 func TestReadConfigure(t *testing.T) {
 	t.Parallel()
-	in, fields, err := ReadConfigure([]byte(`{"config":{"n":1.50,"nil":null},"providerFields":{"zone":5},"configPatch":null,"unknown":1}`))
-	if err != nil || in.Config["n"] != json.Number("1.50") || in.ConfigPatch != nil || in.Revision != nil || !in.Restart || fields["zone"] != "5" {
-		t.Errorf("read %+v, %v, %v", in, fields, err)
+	in, err := ReadChange(loom.ChangeConfigure, []byte(`{"config":{"n":1.50,"nil":null},"providerFields":{"zone":5},"configPatch":null,"unknown":1}`))
+	c := in.Configure
+	if err != nil || c.Config["n"] != json.Number("1.50") || c.ConfigPatch != nil || c.Revision != nil || !c.Restart || in.ProviderFields["zone"] != "5" {
+		t.Errorf("read %+v, %v, %v", c, in, err)
 	}
-	if _, there := in.Config["nil"]; !there {
+	if _, there := c.Config["nil"]; !there {
 		t.Error("a null inside a config was lost")
 	}
-	in, _, err = ReadConfigure([]byte(`{"configPatch":{"gone":null},"restart":"false"}`))
-	if _, there := in.ConfigPatch["gone"]; err != nil || in.Restart || !there {
-		t.Errorf("read %+v, %v", in, err)
+	in, err = ReadChange(loom.ChangeConfigure, []byte(`{"configPatch":{"gone":null},"restart":"false"}`))
+	if _, there := in.Configure.ConfigPatch["gone"]; err != nil || in.Configure.Restart || !there {
+		t.Errorf("read %+v, %v", in.Configure, err)
 	}
-	if in, _, err = ReadConfigure([]byte(`{"revision":"3"}`)); err != nil || in.Revision == nil || *in.Revision != 3 {
-		t.Errorf("read %+v, %v", in, err)
+	if in, err = ReadChange(loom.ChangeConfigure, []byte(`{"revision":"3"}`)); err != nil || in.Configure.Revision == nil || *in.Configure.Revision != 3 {
+		t.Errorf("read %+v, %v", in.Configure, err)
 	}
 }
 
@@ -117,8 +118,8 @@ func FuzzClusterBodies(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		in, _, configure := ReadConfigure(body)
-		if configure == nil && in.Config == nil && in.ConfigPatch == nil && in.Revision == nil && len(body) > 0 && json.Valid(body) {
+		in, configure := ReadChange(loom.ChangeConfigure, body)
+		if c := in.Configure; configure == nil && c.Config == nil && c.ConfigPatch == nil && c.Revision == nil && len(body) > 0 && json.Valid(body) {
 			var m map[string]json.RawMessage
 			if json.Unmarshal(body, &m) == nil && string(m["config"]) == "{}" {
 				t.Errorf("%q: an empty config was lost", body)
@@ -129,7 +130,7 @@ func FuzzClusterBodies(f *testing.F) {
 		_, edit := ReadEdit(body)
 		_, preview := ReadPreview(body)
 		_, apply := ReadApply(body, "id")
-		errs := []error{configure, remove, expiry, edit, preview, apply}
+		errs := []error{remove, expiry, edit, preview, apply}
 		for _, kind := range loom.PreviewKinds {
 			change, err := ReadChange(kind, body)
 			if c := change.Change; err == nil && (c.Batch < 0 || c.MinHealthy != nil && *c.MinHealthy < 0) {

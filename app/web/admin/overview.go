@@ -89,7 +89,7 @@ func (s *Server) adminState(r *http.Request, actor loom.Actor) (now, past []temp
 		return nil, nil, err
 	}
 	defs := []ui.Def{queue}
-	counts, err := s.Clusters.Counts(r.Context(), actor)
+	counts, err := s.Clusters.TenantCounts(r.Context(), actor)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -51,7 +51,7 @@ func (s *Server) adminQueue(w http.ResponseWriter, r *http.Request, actor loom.A
 		oldest.Text = ui.Duration(q.Now.Sub(q.Oldest))
 	}
 	m.Parts = []templ.Component{ui.Banner(banner), ui.Definitions([]ui.Def{oldest,
-		{Term: "Workers wanted", Text: strconv.Itoa(q.Share.Wanted)}, {Term: "Workers dealt", Text: strconv.Itoa(q.Share.Dealt)}, {Term: "Workers busy", Text: strconv.Itoa(q.Share.Busy)},
+		{Term: "Workers wanted", Text: strconv.Itoa(q.Share.Requested)}, {Term: "Workers dealt", Text: strconv.Itoa(q.Share.Assigned)}, {Term: "Workers busy", Text: strconv.Itoa(q.Share.Busy)},
 	}), s.queueGrid(q, running), s.busyGrid(busy)}
 	return s.LiveSheet(w, r, actor, route.TopicTenant(), page.AdminFrame("Queue", route.AdminQueue()), m)
 }
@@ -105,11 +105,11 @@ func whyTaskWaits(t processes.QueuedTask, share processes.TenantWorkers) string 
 		return "It is looked at again in " + ui.Duration(t.Since.Sub(t.Now)) + "."
 	case t.Priority == 0:
 		return "It is on its way into the queue."
-	case share.Wanted == 0:
+	case share.Requested == 0:
 		return "The tenant has no workers."
-	case share.Dealt == 0:
+	case share.Assigned == 0:
 		return "No provisioner that runs has a worker for the tenant."
-	case share.Busy < share.Dealt:
+	case share.Busy < share.Assigned:
 		return "It is about to start."
 	case t.Priority > 1:
 		return page.AllBusy(share) + ", and clusters with less under way go first."

@@ -106,8 +106,8 @@ func (s *Server) orderResult(ctx context.Context, actor loom.Actor, template str
 		r.Problem = e.Message
 		return r, nil
 	}
-	if len(order.Lost) > 0 {
-		r.Problem, r.Lost = "There is no plan for a cluster of "+template+" as long as something of it is missing:", lostModels(order.Lost, template, service.Name)
+	if len(order.Missing) > 0 {
+		r.Problem, r.Lost = "There is no plan for a cluster of "+template+" as long as something of it is missing:", lostModels(order.Missing, template, service.Name)
 		return r, nil
 	}
 	if order.Unsat != nil {

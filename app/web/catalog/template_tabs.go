@@ -44,7 +44,7 @@ func markTabs(d draft, shown form.Shown, found []adminview.Problem) {
 // lostModels words missing services for administrators, with links to where each can be
 // made, and to what names it. An entry that is edited in the same page, template or
 // service, needs no link: pass "" for it.
-func lostModels(lost []clusters.LostService, template, except string) []adminview.LostService {
+func lostModels(lost []clusters.MissingService, template, except string) []adminview.LostService {
 	var list []adminview.LostService
 	for _, l := range lost {
 		m := adminview.LostService{Links: []adminview.LostLink{{Label: "Make the service " + l.Name, Href: route.Query(route.AdminNew(loom.KindService), adminview.FieldName, l.Name)}}}
@@ -67,7 +67,7 @@ func lostModels(lost []clusters.LostService, template, except string) []adminvie
 
 // withoutLost are buttons that take missing services out of a draft, as far as it names
 // them itself.
-func withoutLost(lost []clusters.LostService, what tried) []ui.ButtonModel {
+func withoutLost(lost []clusters.MissingService, what tried) []ui.ButtonModel {
 	if what.draft == nil || what.stepURL == "" {
 		return nil
 	}

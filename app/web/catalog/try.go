@@ -16,6 +16,7 @@ import (
 	"loom/app/catalog"
 	"loom/app/clusters"
 	"loom/app/loom"
+	"loom/app/web/form"
 	"loom/app/web/page"
 	"loom/views/clusterview"
 	"loom/views/formview"
@@ -24,26 +25,33 @@ import (
 	"loom/views/ui"
 )
 
-// tryForm is what a trial asks for, every value as text.
+// tryForm is what a dry run asks for, every value as text.
 type tryForm struct {
-	Machines, Provider, Hardware, Image, From, To string
-	Services                                      []string
+	form.Edit
 	// Chosen says that services were shown, so that none means none.
 	Chosen bool
 }
 
+var tryParts = form.Of(
+	form.Field{Path: tryAt("machines")}, form.Field{Path: tryAt("provider")}, form.Field{Path: tryAt("hardwaretype")}, form.Field{Path: tryAt("imagetype")},
+	form.Field{Path: tryAt("from")}, form.Field{Path: tryAt("to")}, form.Picker{Path: tryAt("services")},
+)
+
+// tryAt is the path of a field.
+func tryAt(name string) form.Path { return form.At("try", strings.TrimPrefix(name, tryPrefix)) }
+
 func readTryForm(v url.Values) tryForm {
-	text := func(name string) string { return strings.TrimSpace(v.Get(name)) }
-	f := tryForm{
-		Machines: text(templateview.FieldTryMachines), Provider: text(templateview.FieldTryProvider), Hardware: text(templateview.FieldTryHardware),
-		Image: text(templateview.FieldTryImage), From: text(templateview.FieldTryFrom), To: text(templateview.FieldTryTo),
-		Services: v[templateview.FieldTryServices], Chosen: v.Get(templateview.FieldTryChosen) != "",
-	}
+	f := tryForm{Edit: tryParts.Over(struct{}{}), Chosen: v.Get(templateview.FieldTryChosen) != ""}
+	f.Fill(v)
 	if suggestion := v.Get("suggest"); suggestion != "" {
 		f.apply(suggestion)
 	}
 	return f
 }
+
+func (f *tryForm) of(name string) string { return f.Doc.Text(tryAt(name)) }
+
+func (f *tryForm) services() []string { return f.Doc.Texts(tryAt("services")) }
 
 // apply changes the form as a pressed suggestion says; one that cannot be read
 // changes nothing.
@@ -53,31 +61,35 @@ func (f *tryForm) apply(suggestion string) {
 	if name == "machines" {
 		name = "numMachines"
 	}
-	changed := *f
-	changed.Services = slices.Clone(f.Services)
-	fields := map[string]*string{"numMachines": &changed.Machines, "hardwaretype": &changed.Hardware, "imagetype": &changed.Image, "provider": &changed.Provider}
-	if page.ApplySuggestion(name+"="+value, fields, &changed.Services) == nil {
-		*f = changed
+	fields, services := map[string]*string{}, f.services()
+	for _, field := range []string{"numMachines", "hardwaretype", "imagetype", "provider"} {
+		fields[field] = new(f.of(tryName(field)))
 	}
+	if page.ApplySuggestion(name+"="+value, fields, &services) != nil {
+		return
+	}
+	for field, text := range fields {
+		f.Doc.Set(tryAt(tryName(field)), *text)
+	}
+	f.Doc.Set(tryAt("services"), services)
 }
 
-// tryPrefix is what names of the fields of a trial begin with.
+// tryPrefix is what names of the fields of a dry run begin with.
 const tryPrefix = "try."
 
 // input is the question that the form asks, with what cannot be read.
-func (f *tryForm) input() (clusters.TrialInput, ui.FormErrors) {
-	in := clusters.TrialInput{Provider: f.Provider, HardwareType: f.Hardware, ImageType: f.Image, Services: f.Services}
+func (f *tryForm) input() (clusters.DryRunInput, ui.FormErrors) {
+	in := clusters.DryRunInput{Provider: f.of("provider"), HardwareType: f.of("hardwaretype"), ImageType: f.of("imagetype"), Services: f.services()}
 	var errs []loom.FieldError
 	for _, n := range []struct {
-		name, text string
-		to         *int
-	}{
-		{templateview.FieldTryMachines, f.Machines, &in.Machines}, {templateview.FieldTryFrom, f.From, &in.From}, {templateview.FieldTryTo, f.To, &in.To},
-	} {
-		if n.text == "" {
+		name string
+		to   *int
+	}{{templateview.FieldTryMachines, &in.Machines}, {templateview.FieldTryFrom, &in.From}, {templateview.FieldTryTo, &in.To}} {
+		text := f.of(n.name)
+		if text == "" {
 			continue
 		}
-		value, err := strconv.Atoi(n.text)
+		value, err := strconv.Atoi(text)
 		if err != nil || value < 1 || value > clusters.DefaultMaxMachines {
 			errs = append(errs, loom.FieldError{Field: n.name, Message: fmt.Sprintf("Give a whole number from 1 to %d.", clusters.DefaultMaxMachines)})
 			continue
@@ -88,7 +100,7 @@ func (f *tryForm) input() (clusters.TrialInput, ui.FormErrors) {
 		errs = append(errs, loom.FieldError{Field: templateview.FieldTryTo, Message: "The last size is below the first."})
 		in.To = 0
 	}
-	if f.Chosen && len(f.Services) == 0 {
+	if f.Chosen && len(f.services()) == 0 {
 		errs = append(errs, loom.FieldError{Field: templateview.FieldTryServices, Message: "Choose at least one service; the template's are tried meanwhile."})
 	}
 	return in, ui.NewFormErrors("", errs)
@@ -117,28 +129,25 @@ func (s *Server) adminTry(w http.ResponseWriter, r *http.Request, actor loom.Act
 	return s.Render(w, r, actor, http.StatusOK, entryFrame(loom.KindTemplate, name, tabTry), templateview.TryPage(m))
 }
 
-// link is the trial of another size, all else as it is.
+// link is the dry run of another size, all else as it is.
 func (f *tryForm) link(name string, machines int) string {
 	v := url.Values{templateview.FieldTryMachines: {strconv.Itoa(machines)}}
-	for field, value := range map[string]string{
-		templateview.FieldTryProvider: f.Provider, templateview.FieldTryHardware: f.Hardware, templateview.FieldTryImage: f.Image,
-		templateview.FieldTryFrom: f.From, templateview.FieldTryTo: f.To,
-	} {
-		if value != "" {
-			v.Set(field, value)
+	for _, name := range []string{"provider", "hardwaretype", "imagetype", "from", "to"} {
+		if value := f.of(name); value != "" {
+			v.Set(tryPrefix+name, value)
 		}
 	}
-	if f.Chosen && len(f.Services) > 0 {
-		v[templateview.FieldTryServices], v[templateview.FieldTryChosen] = f.Services, []string{"1"}
+	if services := f.services(); f.Chosen && len(services) > 0 {
+		v[templateview.FieldTryServices], v[templateview.FieldTryChosen] = services, []string{"1"}
 	}
 	return route.AdminTry(name) + "?" + v.Encode()
 }
 
-// tried is the template that a trial is about: a stored one by its name, or a draft.
+// tried is the template that a dry run is about: a stored one by its name, or a draft.
 type tried struct {
 	name  string
 	draft *loom.Template
-	// link leads to the trial of another size; nil where there are only buttons.
+	// link leads to the dry run of another size; nil where there are only buttons.
 	link func(machines int) string
 	// stepURL is set where the form around is that of the draft: there suggestions, and
 	// changes of the template, are buttons that change it and save nothing.
@@ -148,8 +157,8 @@ type tried struct {
 // try asks and words the answer. The form is filled in where it says nothing.
 func (s *Server) try(ctx context.Context, actor loom.Actor, f *tryForm, what tried) (templateview.TryFields, templateview.TryAnswer, error) {
 	in, errs := f.input()
-	in.Template, in.Draft = what.name, what.draft
-	t, err := s.Clusters.TryTemplate(ctx, actor, in)
+	in.Template, in.Unsaved = what.name, what.draft
+	t, err := s.Clusters.DryRunTemplate(ctx, actor, in)
 	if err != nil {
 		return templateview.TryFields{}, templateview.TryAnswer{}, err
 	}
@@ -162,23 +171,24 @@ func (s *Server) try(ctx context.Context, actor loom.Actor, f *tryForm, what tri
 	for _, p := range providers.Items {
 		names = append(names, p.Entry.Meta().Name)
 	}
-	if f.Machines == "" && t.Asked.Machines > 0 {
-		f.Machines = strconv.Itoa(t.Asked.Machines)
+	if f.of("machines") == "" && t.Chosen.Machines > 0 {
+		f.Doc.Set(tryAt("machines"), t.Chosen.Machines)
 	}
 	return tryFields(f, t, names, errs), tryAnswer(t, what), nil
 }
 
 // tryFields are the fields of the form.
-func tryFields(f *tryForm, t clusters.Trial, providers []string, errs ui.FormErrors) templateview.TryFields {
-	number := func(name, label, value, help string) ui.FieldModel {
-		return ui.FieldModel{Name: name, Label: label, Kind: ui.FieldNumber, Value: value, Min: "1", Help: help, Error: errs.For(name), Optional: true}
+func tryFields(f *tryForm, t clusters.DryRun, providers []string, errs ui.FormErrors) templateview.TryFields {
+	number := func(name, label, help string) ui.FieldModel {
+		return ui.FieldModel{Name: name, Label: label, Kind: ui.FieldNumber, Value: f.of(name), Min: "1", Help: help, Error: errs.For(name), Optional: true}
 	}
+	provider, hardware, image := f.of("provider"), f.of("hardwaretype"), f.of("imagetype")
 	m := templateview.TryFields{
-		Machines: number(templateview.FieldTryMachines, "Number of nodes", f.Machines, "Looked at closely. Empty takes the smallest that works."),
-		From:     number(templateview.FieldTryFrom, "Sizes from", f.From, ""), To: number(templateview.FieldTryTo, "to", f.To, ""),
+		Machines: number(templateview.FieldTryMachines, "Number of nodes", "Looked at closely. Empty takes the smallest that works."),
+		From:     number(templateview.FieldTryFrom, "Sizes from", ""), To: number(templateview.FieldTryTo, "to", ""),
 		Provider: ui.FieldModel{Name: templateview.FieldTryProvider, Label: "Provider", Kind: ui.FieldSelect, Optional: true, Error: errs.For(templateview.FieldTryProvider)},
-		Hardware: page.TypeField(templateview.FieldTryHardware, "Hardware type", nil, f.Hardware, "", nil, errs),
-		Image:    page.TypeField(templateview.FieldTryImage, "Image type", nil, f.Image, "", nil, errs),
+		Hardware: page.TypeField(templateview.FieldTryHardware, "Hardware type", nil, hardware, "", nil, errs),
+		Image:    page.TypeField(templateview.FieldTryImage, "Image type", nil, image, "", nil, errs),
 		Open:     len(errs.Items) > 0,
 	}
 	usual := ""
@@ -188,32 +198,33 @@ func tryFields(f *tryForm, t clusters.Trial, providers []string, errs ui.FormErr
 		low, high := t.Facts.MinMachines, t.Facts.MaxMachines
 		m.Machines.Help = "The template allows " + page.NodesRange(low, high) + ". " + m.Machines.Help
 		preferredHardware, preferredImages := page.PreferredTypes(&t.Facts.Template)
-		m.Hardware = page.TypeField(templateview.FieldTryHardware, "Hardware type", t.Facts.HardwareTypes, f.Hardware, d.HardwareType, preferredHardware, errs)
-		m.Image = page.TypeField(templateview.FieldTryImage, "Image type", t.Facts.ImageTypes, f.Image, d.ImageType, preferredImages, errs)
-		if !f.Chosen || len(f.Services) == 0 {
-			f.Services = d.Services
+		m.Hardware = page.TypeField(templateview.FieldTryHardware, "Hardware type", t.Facts.HardwareTypes, hardware, d.HardwareType, preferredHardware, errs)
+		m.Image = page.TypeField(templateview.FieldTryImage, "Image type", t.Facts.ImageTypes, image, d.ImageType, preferredImages, errs)
+		if !f.Chosen || len(f.services()) == 0 {
+			f.Doc.Set(tryAt("services"), d.Services)
 		}
-		m.Services = page.ServicePicker(t.Facts, f.Services, errs)
+		m.Services = page.ServicePicker(t.Facts, f.services(), errs)
 		m.Services.Name, m.Services.Error = templateview.FieldTryServices, errs.For(templateview.FieldTryServices)
 		m.Differs = f.differs(t.Facts.Template.Defaults)
 	}
 	m.Provider.Options = []ui.Option{{Label: "the template's (" + cmp.Or(usual, "none") + ")"}}
 	for _, name := range providers {
-		m.Provider.Options = append(m.Provider.Options, ui.Option{Value: name, Label: name, Selected: name == f.Provider})
+		m.Provider.Options = append(m.Provider.Options, ui.Option{Value: name, Label: name, Selected: name == provider})
 	}
 	return m
 }
 
 // differs says what was chosen against the template.
 func (f *tryForm) differs(d loom.Defaults) string {
+	provider, services := f.of("provider"), f.services()
 	var parts []string
 	for _, p := range []struct {
 		word string
 		is   bool
 	}{
-		{"provider", f.Provider != "" && f.Provider != d.Provider}, {"hardware type", f.Hardware != ""}, {"image type", f.Image != ""},
-		{"services", f.Chosen && !slices.Equal(slices.Sorted(slices.Values(f.Services)), slices.Sorted(slices.Values(d.Services)))},
-		{"sizes", f.From != "" || f.To != ""},
+		{"provider", provider != "" && provider != d.Provider}, {"hardware type", f.of("hardwaretype") != ""}, {"image type", f.of("imagetype") != ""},
+		{"services", f.Chosen && !slices.Equal(slices.Sorted(slices.Values(services)), slices.Sorted(slices.Values(d.Services)))},
+		{"sizes", f.of("from")+f.of("to") != ""},
 	} {
 		if p.is {
 			parts = append(parts, p.word)
@@ -225,8 +236,8 @@ func (f *tryForm) differs(d loom.Defaults) string {
 	return "changed: " + strings.Join(parts, ", ")
 }
 
-// tryAnswer words what came of a trial.
-func tryAnswer(t clusters.Trial, what tried) templateview.TryAnswer {
+// tryAnswer words what came of a dry run.
+func tryAnswer(t clusters.DryRun, what tried) templateview.TryAnswer {
 	var a templateview.TryAnswer
 	if len(t.Fields) > 0 {
 		a.Panel.Head = ui.CheckModel{State: ui.CheckIncomplete, Headline: "It cannot be tried yet"}
@@ -235,13 +246,13 @@ func tryAnswer(t clusters.Trial, what tried) templateview.TryAnswer {
 		}
 		return a
 	}
-	if len(t.Lost) > 0 {
+	if len(t.Missing) > 0 {
 		a.Panel.Head = ui.CheckModel{State: ui.CheckIncomplete, Headline: "Something that it needs is missing"}
-		a.Lost, a.Apply = lostModels(t.Lost, what.name, ""), withoutLost(t.Lost, what)
+		a.Lost, a.Apply = lostModels(t.Missing, what.name, ""), withoutLost(t.Missing, what)
 		return a
 	}
 	a.Panel = tryPanel(t)
-	if u := t.Asked.Unsat; u != nil {
+	if u := t.Chosen.Unsat; u != nil {
 		for _, su := range u.Suggestions {
 			suggest(&a, su, what)
 		}
@@ -280,7 +291,7 @@ func tryStep(what tried, label, name, value string) ui.ButtonModel {
 	return b
 }
 
-// tryName is the field of a trial for one of the form for a new cluster.
+// tryName is the field of a dry run for one of the form for a new cluster.
 func tryName(field string) string {
 	if field == "numMachines" {
 		return templateview.FieldTryMachines
@@ -289,33 +300,33 @@ func tryName(field string) string {
 }
 
 // tryPanel is the answer about the asked size.
-func tryPanel(t clusters.Trial) (m clusterview.CheckPanel) {
-	switch t.Asked.State {
-	case clusters.TrialFits:
-		m.Head = ui.CheckModel{State: ui.CheckFits, Headline: page.FitsHeadline(t.Asked.Layout)}
-		m.Layout = ui.NewLayoutPicture("trial-layout", t.Asked.Layout)
+func tryPanel(t clusters.DryRun) (m clusterview.CheckPanel) {
+	switch t.Chosen.State {
+	case clusters.SizeWorks:
+		m.Head = ui.CheckModel{State: ui.CheckFits, Headline: page.FitsHeadline(t.Chosen.Layout)}
+		m.Layout = ui.NewLayoutPicture("trial-layout", t.Chosen.Layout)
 		if t.Tasks > 0 {
 			m.Facts = []ui.Def{{Term: "Plan", Text: ui.Count(t.Tasks, "task", "tasks") + " in " + ui.Count(t.Stages, "stage", "stages")}}
 		}
-	case clusters.TrialCannot:
-		m.Head = ui.CheckModel{State: ui.CheckCannot, Headline: strings.TrimSuffix(t.Asked.Unsat.Headline, ".")}
-		for _, r := range t.Asked.Unsat.Reasons {
+	case clusters.SizeImpossible:
+		m.Head = ui.CheckModel{State: ui.CheckCannot, Headline: strings.TrimSuffix(t.Chosen.Unsat.Headline, ".")}
+		for _, r := range t.Chosen.Unsat.Reasons {
 			m.Reasons = append(m.Reasons, ui.Reason{Text: r.Message})
 		}
 	default:
-		m.Head = ui.CheckModel{State: ui.CheckUnsure, Headline: "The search for " + ui.Count(t.Asked.Machines, "node", "nodes") + " took too long", Note: "A preview searches longer, up to 30 s."}
+		m.Head = ui.CheckModel{State: ui.CheckUnsure, Headline: "The search for " + ui.Count(t.Chosen.Machines, "node", "nodes") + " took too long", Note: "A preview searches longer, up to 30 s."}
 	}
 	m.Warnings = t.Warnings
 	return m
 }
 
 // trySizes is the chart of all sizes.
-func trySizes(t clusters.Trial, what tried) templateview.SizesModel {
+func trySizes(t clusters.DryRun, what tried) templateview.SizesModel {
 	m := templateview.SizesModel{Summary: trySummary(t)}
 	for _, size := range t.Sizes {
 		row := templateview.SizeRow{
 			Machines: size.Machines, State: templateview.SizeState(size.State), Why: whyNot(size.Why()),
-			Asked: size.Machines == t.Asked.Machines,
+			Asked: size.Machines == t.Chosen.Machines,
 		}
 		if what.link != nil {
 			row.Href = what.link(size.Machines)
@@ -345,7 +356,7 @@ func whyNot(reason string) string {
 }
 
 // trySummary is the answer about all sizes in a sentence.
-func trySummary(t clusters.Trial) string {
+func trySummary(t clusters.DryRun) string {
 	low, high := t.Facts.MinMachines, t.Facts.MaxMachines
 	switch {
 	case t.Unsure:

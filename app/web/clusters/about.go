@@ -74,7 +74,7 @@ func (c clusterWriting) input(v clusters.ClusterView) (in clusters.EditInput, er
 		in.Labels, errs = readLabels(c.labels)
 	}
 	if c.known {
-		in.Seen = &clusters.Written{Description: c.seenDescription}
+		in.Seen = &clusters.EditedText{Description: c.seenDescription}
 		if in.Seen.Labels = v.Labels; c.seenLabels != labelLines(v.Labels) {
 			in.Seen.Labels, _ = readLabels(c.seenLabels)
 		}
@@ -87,7 +87,7 @@ func (c clusterWriting) input(v clusters.ClusterView) (in clusters.EditInput, er
 
 // against makes the texts an answer to what somebody else stored meanwhile: it says what
 // they would change in that, and saving them now replaces it.
-func (c clusterWriting) against(stored clusters.Written) clusterWriting {
+func (c clusterWriting) against(stored clusters.EditedText) clusterWriting {
 	mine, _ := readLabels(c.labels)
 	tree := func(description string, labels map[string]string) any {
 		text, err := json.Marshal(map[string]any{"description": description, "labels": labels})

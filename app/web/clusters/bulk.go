@@ -99,7 +99,7 @@ func (s *Server) showBulkDelete(w http.ResponseWriter, r *http.Request, actor lo
 	nodes, tasks, doable := 0, 0, 0
 	for _, item := range c.items {
 		row := bulkRow(item)
-		view, err := s.Clusters.Try(r.Context(), actor, clusters.PreviewInput{Kind: loom.ChangeDelete, Cluster: item.ID})
+		view, err := s.Clusters.PreviewUnsaved(r.Context(), actor, clusters.PreviewInput{Kind: loom.ChangeDelete, Cluster: item.ID})
 		switch e := loom.AsError(err); {
 		case err == nil && len(view.Missing) > 0:
 			row.Key, row.WhyNot = "", "Its provider asks for credentials; delete it from its own page."

@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"loom/app/clusters"
 	"loom/app/httpx"
 	"loom/app/loom"
+	"loom/app/web/form"
 	"loom/app/web/page"
 	"loom/views/clusterview"
 	"loom/views/route"
@@ -131,10 +133,7 @@ func (s *Server) scaleParts(ctx context.Context, actor loom.Actor, v clusters.Cl
 		return nil, "", err
 	}
 	have := len(placedNodes(v))
-	if f.Machines == "" {
-		f.Machines = fmt.Sprint(have)
-	}
-	field := ui.FieldModel{Name: "numMachines", Label: "Number of nodes", Kind: ui.FieldNumber, Value: f.Machines, Min: "1", Error: errs.For("numMachines"),
+	field := ui.FieldModel{Name: "numMachines", Label: "Number of nodes", Kind: ui.FieldNumber, Value: cmp.Or(f.of("numMachines"), fmt.Sprint(have)), Min: "1", Error: errs.For("numMachines"),
 		Help: fmt.Sprintf("The cluster has %d. It works with %s.", have, page.NodesRange(sizes.Min, sizes.Max)), Autofocus: true}
 	if why := v.Allowed[loom.ChangeShrink]; why != "" {
 		field.Help += " Fewer is not possible: " + why
@@ -149,20 +148,20 @@ func leavingPart(v clusters.ClusterView, f changeForm, p *clusters.PreviewView, 
 	if v.Allowed[loom.ChangeShrink] != "" {
 		return m
 	}
-	if _, err := fmt.Sscanf(f.Machines, "%d", &total); f.Kind != kindScale || err != nil || total < 1 || total >= have && !f.named() {
+	if _, err := fmt.Sscanf(f.of("numMachines"), "%d", &total); f.Kind != kindScale || err != nil || total < 1 || total >= have && !f.named() {
 		return m
 	}
-	ticked := f.Nodes
-	if f.For != f.Machines {
+	ticked := f.list("nodes")
+	if f.For != f.of("numMachines") {
 		ticked = nil
 	}
 	if p != nil {
 		ticked = nil
-		for _, n := range p.Gone {
+		for _, n := range p.RemovedNodes {
 			ticked = append(ticked, string(n.ID))
 		}
 	}
-	m.For = f.Machines
+	m.For = f.of("numMachines")
 	m.Leaving = &ui.ChoiceModel{Name: "nodes", Legend: "Nodes that leave", Help: "The ticked ones go; tick others instead if you like. " + lostWarning}
 	for _, n := range removable(v) {
 		c := ui.Choice{Value: string(n.ID), Label: page.ShortHost(n.Hostname), Description: strings.Join(n.Services, ", "), Checked: slices.Contains(ticked, string(n.ID))}
@@ -181,7 +180,7 @@ func deadPart(v clusters.ClusterView, f changeForm, leaving []string) *ui.Choice
 		Help: "Nothing is stopped on the ticked ones; their machines are only deleted."}
 	for _, n := range removable(v) {
 		if id := string(n.ID); slices.Contains(leaving, id) {
-			c := ui.Choice{Value: id, Label: page.ShortHost(n.Hostname), Checked: slices.Contains(f.Dead, id)}
+			c := ui.Choice{Value: id, Label: page.ShortHost(n.Hostname), Checked: slices.Contains(f.list("dead"), id)}
 			if n.State == loom.NodeFailed {
 				c.Facts = []string{"its last task failed"}
 			}
@@ -196,7 +195,7 @@ func deadPart(v clusters.ClusterView, f changeForm, leaving []string) *ui.Choice
 
 // folded hides what is rarely needed.
 func folded(f changeForm, errs ui.FormErrors, fields ...ui.FieldModel) clusterview.FormPart {
-	part := clusterview.FormPart{Fold: "Advanced", Open: f.OnFailure != ""}
+	part := clusterview.FormPart{Fold: "Advanced", Open: f.of("onFailure") != ""}
 	for _, field := range fields {
 		part.Open = part.Open || errs.For(field.Name) != ""
 		part.More = append(part.More, clusterview.FormPart{Field: &field})
@@ -206,7 +205,7 @@ func folded(f changeForm, errs ui.FormErrors, fields ...ui.FieldModel) clustervi
 
 // policyPart hides what a failure does.
 func policyPart(v clusters.ClusterView, f changeForm, errs ui.FormErrors) clusterview.FormPart {
-	return folded(f, errs, failureField("If it fails", f.OnFailure, v.Template.Administration.OnFailure, errs))
+	return folded(f, errs, failureField("If it fails", f.of("onFailure"), v.Template.Administration.OnFailure, errs))
 }
 
 // failureField chooses what becomes of a failure; usual is what the template says.
@@ -219,7 +218,7 @@ func failureField(label, chosen, usual string, errs ui.FormErrors) ui.FieldModel
 }
 
 func (s *Server) configureParts(_ context.Context, _ loom.Actor, v clusters.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
-	restart := ui.FieldModel{Name: "restart", Label: "Restart the services as well", Kind: ui.FieldCheckbox, Checked: f.Restart,
+	restart := ui.FieldModel{Name: "restart", Label: "Restart the services as well", Kind: ui.FieldCheckbox, Checked: f.of("restart") == "true",
 		Help: "Otherwise they are configured while they run, and many read their settings only when they start." + restartable(v)}
 	if f.Revision != "" {
 		config := ui.FieldModel{ID: "f-revision", Name: "revision", Label: "Config", Value: "config " + f.Revision, Error: errs.For("revision"),
@@ -244,7 +243,7 @@ func (s *Server) repairParts(ctx context.Context, actor loom.Actor, v clusters.C
 	picker := ui.ChoiceModel{Name: "nodes", Legend: "Nodes", Filter: "Filter nodes", Error: errs.For("nodes")}
 	for _, n := range v.Nodes {
 		c := ui.Choice{Value: string(n.ID), Label: page.ShortHost(n.Hostname), Description: strings.Join(n.Services, ", "),
-			Facts: []string{strings.ToLower(standingOf(v, &n).state().Word)}, Checked: slices.Contains(f.Nodes, string(n.ID))}
+			Facts: []string{strings.ToLower(standingOf(v, &n).state().Word)}, Checked: slices.Contains(f.list("nodes"), string(n.ID))}
 		if n.Leaving {
 			c.Facts = append(c.Facts, "leaving; a repair keeps it")
 		}
@@ -297,7 +296,7 @@ func (s *Server) changeShow(kind loom.ChangeKind) httpx.ActorHandler {
 			f.Operation = r.PathValue("n")
 		}
 		if nodes := q["node"]; kind == loom.ChangeRepair && len(nodes) > 0 {
-			f.Nodes = nodes
+			f.Doc.Set(form.At("nodes"), nodes)
 		}
 		if id := q.Get(previewParam); kind == loom.ChangeConfigure && id != "" {
 			if err := s.configureAgain(r.Context(), actor, v, loom.PreviewID(id), &f); err != nil {
@@ -317,15 +316,16 @@ func (s *Server) configureAgain(ctx context.Context, actor loom.Actor, v cluster
 	if err != nil {
 		return err
 	}
-	in := p.Asked.Configure
-	if p.Asked.Cluster != v.ID || in == nil {
+	in := p.Request.Configure
+	if p.Request.Cluster != v.ID || in == nil {
 		return loom.NewError(loom.NotFound, "Preview %.40s is not about the config of this cluster.", id)
 	}
 	config := in.Config
 	if config == nil {
 		config = loom.MergePatch(masked(v.Config), in.ConfigPatch)
 	}
-	f.Config, f.Restart = configText(config), in.Restart
+	f.Config = configText(config)
+	f.Doc.Set(form.At("restart"), in.Restart)
 	return nil
 }
 
@@ -365,8 +365,7 @@ func (s *Server) previewChange(w http.ResponseWriter, r *http.Request, actor loo
 	if f.Change != "" || f.Do != "" {
 		return s.showChange(w, r, actor, http.StatusOK, v, f, ui.FormErrors{}, nil)
 	}
-	in, errs := f.input(v)
-	err = loom.InvalidFields(errs)
+	in, err := f.input(v)
 	if err == nil {
 		var p clusters.PreviewView
 		if p, err = s.Clusters.Preview(r.Context(), actor, in); err == nil {
@@ -439,11 +438,10 @@ func (s *Server) tryChange(ctx context.Context, actor loom.Actor, v clusters.Clu
 	if text := f.blank(v); text != "" {
 		return leavingPart(v, f, nil, clusterview.ChangePanel{Check: clusterview.CheckPanel{Head: ui.CheckModel{State: ui.CheckIncomplete, Headline: text}}}), nil
 	}
-	in, errs := f.input(v)
-	err := loom.InvalidFields(errs)
+	in, err := f.input(v)
 	if err == nil {
 		var p clusters.PreviewView
-		if p, err = s.Clusters.Try(ctx, actor, in); err == nil {
+		if p, err = s.Clusters.PreviewUnsaved(ctx, actor, in); err == nil {
 			return fittingPanel(v, f, p), nil
 		}
 	}
@@ -462,9 +460,9 @@ func refusedPanel(actor loom.Actor, v clusters.ClusterView, f changeForm, err er
 	switch {
 	case e.Unsat != nil:
 		st := &settled{form: formOf(loom.CreateInput{Template: v.Template.Name})}
-		bare := *e.Unsat
-		bare.Suggestions = nil
-		m.Check = cannot(actor, st, &bare)
+		reasons := *e.Unsat
+		reasons.Suggestions = nil
+		m.Check = cannot(actor, st, &reasons)
 		for _, su := range e.Unsat.Suggestions {
 			if len(su.Template)+len(su.Catalog) > 0 { // nothing that this form could set
 				m.Check.Elsewhere = append(m.Check.Elsewhere, su.Label)
@@ -526,7 +524,7 @@ func fittingPanel(v clusters.ClusterView, f changeForm, p clusters.PreviewView) 
 // the rules of the cluster allow, where more were asked for than the first two do.
 // Clashes of rules bring suggestions of their own.
 func (s *Server) scaleWithin(ctx context.Context, actor loom.Actor, v clusters.ClusterView, f changeForm, err error, m *clusterview.ChangePanel) error {
-	asked, wrong := strconv.Atoi(f.Machines)
+	asked, wrong := strconv.Atoi(f.of("numMachines"))
 	have := len(placedNodes(v))
 	if f.Kind != kindScale || wrong != nil || asked <= have || !errors.Is(err, loom.Exhausted) && !errors.Is(err, loom.Invalid) {
 		return nil

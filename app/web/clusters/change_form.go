@@ -8,40 +8,49 @@ import (
 	"strconv"
 	"strings"
 
+	"loom/app/api/wire"
 	"loom/app/clusters"
 	"loom/app/loom"
+	"loom/app/web/form"
 	"loom/app/web/page"
 )
 
 // kindScale is the kind of the form that becomes an expand or a shrink, by the number.
 const kindScale = loom.ChangeKind("scale")
 
-// changeForm is the form for a change of a cluster as it was sent, every value as
-// text, so that nothing typed is lost.
+// changeForm is the form for a change of a cluster: its document is the body of the request,
+// and Config the text that becomes the patch of the config there.
 type changeForm struct {
-	Kind                                 loom.ChangeKind
-	Service, Machines, For               string
-	Nodes, Services, Remove, Skip, Dead  []string
-	Hardware, Batch, MinHealthy          string
-	OnFailure, Config, Reason, Operation string
+	form.Edit
+	Kind                       loom.ChangeKind
+	Service, Operation, Config string
+	// For is the number of nodes for which nodes were ticked.
+	For string
 	// Revision is a config that the cluster has had, which takes the place of Config.
 	Revision string
-	Restart  bool
-	// Edit is the part of the form that is open from the start.
-	Edit string
+	// Open is the part of the form that is open from the start.
+	Open string
 	// Do is a button that only looks again, Change a suggestion that was pressed.
 	Do, Change string
 }
 
+// changeFields are the fields of the forms, by their names in the bodies of the requests.
+var changeFields = form.Of(
+	requestField("numMachines"), form.Picker{Path: form.At("nodes")}, form.Picker{Path: form.At("dead")}, form.Picker{Path: form.At("services")}, form.Picker{Path: form.At("removeServices")},
+	requestField("hardwaretype"), requestField("batch"), requestField("minHealthy"), requestField("onFailure"), form.Picker{Path: form.At("skip")}, requestField("reason"),
+	form.Reader(func(in *form.Input) { text, _ := in.Get("restart"); in.Doc.Set(form.At("restart"), text != "") }),
+)
+
 func readChangeForm(v url.Values) changeForm {
-	text := func(name string) string { return strings.TrimSpace(v.Get(name)) }
-	return changeForm{
-		Kind: loom.ChangeKind(v.Get("kind")), Service: v.Get("service"), Machines: text("numMachines"), For: v.Get("for"), Nodes: v["nodes"],
-		Services: v["services"], Remove: v["removeServices"], Dead: v["dead"], Edit: v.Get("edit"), Skip: v["skip"], Hardware: text("hardwaretype"), Batch: text("batch"), MinHealthy: text("minHealthy"),
-		OnFailure: text("onFailure"), Config: text("config"), Reason: text("reason"), Operation: v.Get("operation"), Revision: text("revision"), Restart: v.Get("restart") != "",
-		Do: v.Get("do"), Change: v.Get("suggest"),
-	}
+	f := changeForm{Edit: changeFields.Over(struct{}{}), Kind: loom.ChangeKind(v.Get("kind")), Service: v.Get("service"), Operation: v.Get("operation"),
+		Config: strings.TrimSpace(v.Get("config")), For: v.Get("for"), Revision: strings.TrimSpace(v.Get("revision")), Open: v.Get("edit"), Do: v.Get("do"), Change: v.Get("suggest")}
+	f.Fill(v)
+	return f
 }
+
+// of returns a text or number of the request as text, list a list of it.
+func (f *changeForm) of(name string) string     { return f.Doc.Text(form.At(name)) }
+func (f *changeForm) list(name string) []string { return f.Doc.Texts(form.At(name)) }
 
 // verb is the one that must be allowed for the form to be shown.
 func (f *changeForm) verb() loom.ChangeKind {
@@ -67,15 +76,15 @@ func removable(v clusters.ClusterView) []loom.Node {
 func (f *changeForm) blank(v clusters.ClusterView) string {
 	switch f.Kind {
 	case kindScale:
-		if have := len(placedNodes(v)); f.Machines == "" || f.Machines == strconv.Itoa(have) && !f.named() {
+		if have := len(placedNodes(v)); f.of("numMachines") == "" || f.of("numMachines") == strconv.Itoa(have) && !f.named() {
 			return "Give more nodes than " + strconv.Itoa(have) + ", or fewer."
 		}
 	case loom.ChangeAddServices, loom.ChangeRemoveServices:
-		if len(f.Services) == 0 {
+		if len(f.list("services")) == 0 {
 			return "Choose services."
 		}
 	case loom.ChangeResize:
-		if f.Hardware == "" {
+		if f.of("hardwaretype") == "" {
 			return "Choose a hardware type."
 		}
 	case loom.ChangeConfigure:
@@ -83,7 +92,7 @@ func (f *changeForm) blank(v clusters.ClusterView) string {
 			return "Nothing is changed yet."
 		}
 	case loom.ChangeRepair:
-		if len(f.Nodes) == 0 {
+		if len(f.list("nodes")) == 0 {
 			return "Choose the nodes to make anew."
 		}
 	}
@@ -92,7 +101,7 @@ func (f *changeForm) blank(v clusters.ClusterView) string {
 
 // named reports whether the ticked nodes count: they were ticked for this number.
 func (f *changeForm) named() bool {
-	return f.For != "" && f.For == f.Machines && len(f.Nodes) > 0
+	return f.For != "" && f.For == f.of("numMachines") && len(f.list("nodes")) > 0
 }
 
 // leave ticks nodes and sets the number that is left without them.
@@ -103,112 +112,97 @@ func (f *changeForm) leave(v clusters.ClusterView, nodes []string) {
 			left++
 		}
 	}
-	f.Nodes, f.Machines = nodes, strconv.Itoa(left)
-	f.For = f.Machines
+	f.For = strconv.Itoa(left)
+	f.Doc.Set(form.At("nodes"), nodes)
+	f.Doc.Set(form.At("numMachines"), f.For)
 }
 
-// input is the request that the form makes, with what cannot be read at all.
-func (f *changeForm) input(v clusters.ClusterView) (clusters.PreviewInput, []loom.FieldError) {
-	in := clusters.PreviewInput{Kind: f.Kind, Cluster: v.ID, Service: f.Service}
-	in.Change.OnFailure = f.OnFailure
+// input is the request that the form makes, read as the API reads its body. Invalid, with
+// what cannot be read.
+func (f *changeForm) input(v clusters.ClusterView) (clusters.PreviewInput, error) {
+	kind, body := f.Kind, f.Edit
+	body.Doc = f.Doc.Clone()
 	var errs []loom.FieldError
-	number := func(field, text, remedy string) int {
-		n, err := loom.ParseNumber(text)
-		if text != "" && (err != nil || n < 0) {
-			errs = append(errs, loom.FieldError{Field: field, Message: remedy})
-		}
-		return max(n, 0)
-	}
-	switch f.Kind {
+	switch kind {
 	case kindScale:
-		total := number("numMachines", f.Machines, "Give a whole number, such as 3.")
-		if len(errs) == 0 {
-			errs = f.scale(v, total, &in)
-		}
+		kind, errs = f.scale(v, body.Doc)
 	case loom.ChangeConfigure:
-		in.Configure, errs = f.configure(v)
-	case loom.ChangeAddServices:
-		in.Services = f.Services
-	case loom.ChangeRemoveServices, loom.ChangeUpgrade, loom.ChangeResize:
-		in.Change.Services, in.Change.HardwareType = f.Services, f.Hardware
-		in.Change.Batch = number("batch", f.Batch, "Give how many nodes are changed at a time, such as 1.")
-		if f.MinHealthy != "" {
-			healthy := number("minHealthy", f.MinHealthy, "Give how many nodes of each service must be up, such as 2.")
-			in.Change.MinHealthy = &healthy
-		}
-	case loom.ChangeRepair:
-		in.Change.Nodes = nodeIDs(f.Nodes)
-	case loom.ChangeRollback, loom.ChangeRetry:
-		in.Change.Operation = number("operation", f.Operation, "Name the operation by its number.")
-		in.Change.Reason = f.Reason
-		for _, text := range f.Skip {
-			in.Change.Skip = append(in.Change.Skip, number("skip", text, "Name tasks by their numbers."))
-		}
-		if f.Kind == loom.ChangeRetry {
-			errs = append(errs, f.mend(v, &in)...)
+		errs = f.configure(v, body.Doc)
+	case loom.ChangeRetry:
+		if f.Config != "" && f.Config != configText(masked(v.Config)) {
+			errs = f.configure(v, body.Doc)
 		}
 	}
-	return in, errs
+	in, err := form.DecodeDoc(body, func(data []byte) (clusters.PreviewInput, error) { return wire.ReadChange(kind, data) })
+	in.Cluster, in.Service = v.ID, f.Service
+	if kind == loom.ChangeRollback || kind == loom.ChangeRetry {
+		if in.Change.Operation, _ = loom.ParseNumber(f.Operation); in.Change.Operation < 0 || in.Change.Operation == 0 && f.Operation != "" {
+			errs = append(errs, loom.FieldError{Field: "operation", Message: "Name the operation by its number."})
+		}
+	}
+	if len(errs) > 0 {
+		return in, loom.InvalidFields(append(errs, loom.AsError(err).Fields...))
+	}
+	return in, err
 }
 
 // scale makes the number an expand or a shrink.
-func (f *changeForm) scale(v clusters.ClusterView, total int, in *clusters.PreviewInput) []loom.FieldError {
-	have := len(placedNodes(v))
-	in.Kind, in.Change.Machines = loom.ChangeExpand, total
+func (f *changeForm) scale(v clusters.ClusterView, body *form.Doc) (loom.ChangeKind, []loom.FieldError) {
+	have, text := len(placedNodes(v)), f.of("numMachines")
+	total, err := strconv.Atoi(text)
 	switch {
-	case f.Machines == "" || total == have && !f.named():
-		return []loom.FieldError{{Field: "numMachines", Message: fmt.Sprintf("The cluster has %d; give another number.", have)}}
+	case text != "" && (err != nil || total < 0):
+		body.Delete(form.At("numMachines"))
+		return loom.ChangeExpand, []loom.FieldError{{Field: "numMachines", Message: "Give a whole number, such as 3."}}
+	case text == "" || total == have && !f.named():
+		return loom.ChangeExpand, []loom.FieldError{{Field: "numMachines", Message: fmt.Sprintf("The cluster has %d; give another number.", have)}}
 	case total > have:
-		return nil
+		return loom.ChangeExpand, nil
 	}
-	in.Kind = loom.ChangeShrink
-	if f.For == "" || f.For != f.Machines {
-		return nil // Loom chooses
+	nodes := f.list("nodes")
+	if f.For == "" || f.For != text { // Loom chooses
+		body.Delete(form.At("nodes"))
+		body.Delete(form.At("dead"))
+		return loom.ChangeShrink, nil
 	}
 	ticked := 0
 	for _, n := range placedNodes(v) {
-		if slices.Contains(f.Nodes, string(n.ID)) {
+		if slices.Contains(nodes, string(n.ID)) {
 			ticked++
 		}
 	}
 	if ticked != have-total {
-		return []loom.FieldError{{Field: "nodes", Message: fmt.Sprintf("%d of %d nodes are left when %d leave, and %d are ticked: tick %d, or set the number to %d.",
+		return loom.ChangeShrink, []loom.FieldError{{Field: "nodes", Message: fmt.Sprintf("%d of %d nodes are left when %d leave, and %d are ticked: tick %d, or set the number to %d.",
 			total, have, have-total, ticked, have-total, have-ticked)}}
 	}
-	in.Change.Machines, in.Change.Nodes = 0, nodeIDs(f.Nodes)
-	in.Change.Dead = slices.DeleteFunc(nodeIDs(f.Dead), func(id loom.NodeID) bool { return !slices.Contains(in.Change.Nodes, id) })
-	return nil
-}
-
-func nodeIDs(texts []string) []loom.NodeID {
-	ids := make([]loom.NodeID, len(texts))
-	for i, text := range texts {
-		ids[i] = loom.NodeID(text)
-	}
-	return ids
+	body.Delete(form.At("numMachines"))
+	body.Set(form.At("dead"), slices.DeleteFunc(f.list("dead"), func(id string) bool { return !slices.Contains(nodes, id) }))
+	return loom.ChangeShrink, nil
 }
 
 // configure is the change of the config: what differs from what was shown, so that
 // secrets that were hidden stay as they are.
-func (f *changeForm) configure(v clusters.ClusterView) (*clusters.ConfigureInput, []loom.FieldError) {
+func (f *changeForm) configure(v clusters.ClusterView, body *form.Doc) []loom.FieldError {
 	if f.Revision != "" {
 		number, err := loom.ParseNumber(f.Revision)
 		if err != nil {
-			return &clusters.ConfigureInput{}, []loom.FieldError{{Field: "revision", Message: "Name the config by its number, such as 2."}}
+			return []loom.FieldError{{Field: "revision", Message: "Name the config by its number, such as 2."}}
 		}
-		return &clusters.ConfigureInput{Restart: f.Restart, Revision: &number}, nil
+		body.Set(form.At("revision"), number)
+		return nil
 	}
-	in := &clusters.ConfigureInput{Restart: f.Restart, ConfigPatch: map[string]any{}}
 	given, problem := parseConfig(f.Config)
 	if problem != "" {
-		return in, []loom.FieldError{{Field: "config", Message: problem}}
+		return []loom.FieldError{{Field: "config", Message: problem}}
 	}
-	shown, _ := loom.MaskSecrets(v.Config).(map[string]any)
-	in.ConfigPatch = loom.DiffPatch(shown, given)
-	if strings.Contains(configText(in.ConfigPatch), loom.Redacted) {
-		return in, []loom.FieldError{{Field: "config", Message: "A value that is hidden (" + loom.Redacted + ") was moved or copied; write the value itself."}}
+	patch := loom.DiffPatch(masked(v.Config), given)
+	if strings.Contains(configText(patch), loom.Redacted) {
+		return []loom.FieldError{{Field: "config", Message: "A value that is hidden (" + loom.Redacted + ") was moved or copied; write the value itself."}}
 	}
-	return in, nil
+	if f.Kind == loom.ChangeConfigure || len(patch) > 0 {
+		body.Set(form.At("configPatch"), patch)
+	}
+	return nil
 }
 
 // changeSuggestion packs what a suggestion changes into one field of the form.
@@ -240,25 +234,28 @@ func (f *changeForm) apply(v clusters.ClusterView, suggestion string) error {
 		}
 	}
 	if q.Has("numMachines") {
-		f.Machines, f.For, f.Nodes = q.Get("numMachines"), "", nil
+		f.For = ""
+		f.Doc.Set(form.At("numMachines"), q.Get("numMachines"))
+		f.Doc.Delete(form.At("nodes"))
 	}
 	if q.Has("hardwaretype") {
-		f.Hardware = q.Get("hardwaretype")
+		f.Doc.Set(form.At("hardwaretype"), q.Get("hardwaretype"))
 	}
+	services := f.list("services")
 	if q.Has("services") {
-		f.Services = q["services"]
+		services = q["services"]
 	}
-	if q.Has("nodes") {
-		f.Nodes = q["nodes"]
+	if nodes := q["nodes"]; len(nodes) > 0 {
+		f.Doc.Set(form.At("nodes"), nodes)
 		if f.Kind == kindScale {
-			f.leave(v, f.Nodes)
+			f.leave(v, nodes)
 		}
 	}
 	for _, service := range q["add"] {
-		if !slices.Contains(f.Services, service) {
-			f.Services = append(f.Services, service)
+		if !slices.Contains(services, service) {
+			services = append(services, service)
 		}
 	}
-	f.Services = slices.DeleteFunc(f.Services, func(name string) bool { return slices.Contains(q["remove"], name) })
+	f.Doc.Set(form.At("services"), slices.DeleteFunc(services, func(name string) bool { return slices.Contains(q["remove"], name) }))
 	return nil
 }

@@ -41,7 +41,7 @@ func (s *Server) addParts(ctx context.Context, actor loom.Actor, v clusters.Clus
 			return nil, "", err
 		}
 		if newest != nil {
-			picker.Choices = append(picker.Choices, ui.Choice{Value: name, Label: name, Description: newest.Description, Checked: slices.Contains(f.Services, name)})
+			picker.Choices = append(picker.Choices, ui.Choice{Value: name, Label: name, Description: newest.Description, Checked: slices.Contains(f.list("services"), name)})
 		}
 	}
 	if len(picker.Choices) == 0 {
@@ -61,7 +61,7 @@ func presentServices(v clusters.ClusterView, f changeForm, errs ui.FormErrors) u
 			}
 		}
 		picker.Choices = append(picker.Choices, ui.Choice{Value: name, Label: name, Description: v.Services[name].Description,
-			Facts: []string{"on " + ui.Count(on, "node", "nodes")}, Checked: slices.Contains(f.Services, name)})
+			Facts: []string{"on " + ui.Count(on, "node", "nodes")}, Checked: slices.Contains(f.list("services"), name)})
 	}
 	return picker
 }
@@ -76,11 +76,11 @@ func (s *Server) removeParts(_ context.Context, _ loom.Actor, v clusters.Cluster
 
 // rollFields say how many nodes are changed at a time.
 func rollFields(f changeForm, errs ui.FormErrors, healthy bool) clusterview.FormPart {
-	batch := ui.FieldModel{Name: "batch", Label: "Nodes at a time", Kind: ui.FieldNumber, Value: f.Batch, Min: "1", Optional: true, Placeholder: "1", Error: errs.For("batch"),
+	batch := ui.FieldModel{Name: "batch", Label: "Nodes at a time", Kind: ui.FieldNumber, Value: f.of("batch"), Min: "1", Optional: true, Placeholder: "1", Error: errs.For("batch"),
 		Help: "The next ones follow when these run again."}
 	part := clusterview.FormPart{Pair: []ui.FieldModel{batch}}
 	if healthy {
-		part.Pair = append(part.Pair, ui.FieldModel{Name: "minHealthy", Label: "Nodes that stay up", Kind: ui.FieldNumber, Value: f.MinHealthy, Min: "0", Optional: true,
+		part.Pair = append(part.Pair, ui.FieldModel{Name: "minHealthy", Label: "Nodes that stay up", Kind: ui.FieldNumber, Value: f.of("minHealthy"), Min: "0", Optional: true,
 			Error: errs.For("minHealthy"), Help: "Of each service, at any time. Empty: all but one batch."})
 	}
 	return part
@@ -159,7 +159,7 @@ func (s *Server) resizeParts(ctx context.Context, actor loom.Actor, v clusters.C
 		if !ok {
 			continue
 		}
-		o := ui.Option{Value: t.Name, Label: t.Name, Selected: t.Name == f.Hardware}
+		o := ui.Option{Value: t.Name, Label: t.Name, Selected: t.Name == f.of("hardwaretype")}
 		flavor := t.ProviderMap[v.Provider.Name]["flavor"]
 		allowed := v.Template.Compatibility.HardwareTypes
 		switch {

@@ -63,12 +63,12 @@ func (s *Server) connectPart(ctx context.Context, actor loom.Actor, v clusters.C
 type connections struct {
 	cluster  loom.ClusterID
 	provider string
-	signIns  clusters.SignIns
+	signIns  clusters.SSHAccess
 	choice   addressChoice
 }
 
 func (s *Server) connections(ctx context.Context, actor loom.Actor, v clusters.ClusterView, choice addressChoice) (connections, error) {
-	signIns, err := s.Clusters.SignIns(ctx, actor, v.Cluster)
+	signIns, err := s.Clusters.SSHAccess(ctx, actor, v.Cluster)
 	return connections{v.ID, v.Provider.Name, signIns, choice}, err
 }
 
@@ -87,12 +87,12 @@ func (c *connections) command(n *loom.Node) (line, whyNot string) {
 		return "", "no address yet"
 	}
 	words := []string{"ssh"}
-	switch c.signIns.Way(n) {
-	case clusters.WayCluster:
+	switch c.signIns.Best(n) {
+	case clusters.AccessClusterKey:
 		words = append(words, "-i", clusters.KeyFile(c.cluster))
-	case clusters.WayNone:
+	case clusters.AccessNone:
 		return "", "none of your keys is on it"
-	case clusters.WayOwn, clusters.WayPassword:
+	case clusters.AccessOwnKey, clusters.AccessPassword:
 	}
 	if c.signIns.Jump != "" {
 		words = append(words, "-J", c.signIns.Jump)
@@ -117,14 +117,14 @@ func keyModel(v clusters.ClusterView, actor loom.Actor, c *connections) clusterv
 	}
 	for i := range v.Nodes {
 		if n := &v.Nodes[i]; c.reachable(n) {
-			switch c.signIns.Way(n) {
-			case clusters.WayOwn:
+			switch c.signIns.Best(n) {
+			case clusters.AccessOwnKey:
 				m.Own++
-			case clusters.WayCluster:
+			case clusters.AccessClusterKey:
 				m.ByFile++
-			case clusters.WayPassword:
+			case clusters.AccessPassword:
 				m.ByPassword++
-			case clusters.WayNone:
+			case clusters.AccessNone:
 				m.Closed++
 			}
 		}
@@ -138,7 +138,7 @@ func (s *Server) clusterAuthorize(w http.ResponseWriter, r *http.Request, actor 
 	if err != nil {
 		return err
 	}
-	ref, err := s.Clusters.Authorize(r.Context(), actor, id, nil)
+	ref, err := s.Clusters.Begin(r.Context(), actor, clusters.PreviewInput{Kind: loom.ChangeAuthorize, Cluster: id})
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func sshConfig(v clusters.ClusterView, c *connections) string {
 		if c.signIns.Jump != "" {
 			fmt.Fprintf(&b, "  ProxyJump %s\n", c.signIns.Jump)
 		}
-		if c.signIns.Way(n) == clusters.WayCluster {
+		if c.signIns.Best(n) == clusters.AccessClusterKey {
 			fmt.Fprintf(&b, "  IdentityFile %s\n  IdentitiesOnly yes\n", clusters.KeyFile(v.ID))
 		}
 	}

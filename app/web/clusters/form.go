@@ -312,11 +312,11 @@ const fieldPrefix = "providerFields."
 // createFields are the fields of the form for a new cluster, by their names in the body of
 // the request.
 var createFields = form.Of(
-	createField("clusterTemplate"), createField("name"), createField("numMachines"), createField("description"), createField("provider"), form.Reader(readProviderFields), createField("hardwaretype"), createField("imagetype"), form.Picker{Path: form.At("services")},
-	form.Reader(readLease), createField("dnsSuffix"), createField("onFailure"), form.Reader(readLabelLines), form.JSON{Path: form.At("config"), Object: true},
+	requestField("clusterTemplate"), requestField("name"), requestField("numMachines"), requestField("description"), requestField("provider"), form.Reader(readProviderFields), requestField("hardwaretype"), requestField("imagetype"), form.Picker{Path: form.At("services")},
+	form.Reader(readLease), requestField("dnsSuffix"), requestField("onFailure"), form.Reader(readLabelLines), form.JSON{Path: form.At("config"), Object: true},
 )
 
-func createField(name string) form.Part { return form.Field{Path: form.At(name)} }
+func requestField(name string) form.Part { return form.Field{Path: form.At(name)} }
 
 // readProviderFields takes every text as it was typed; empty ones say that no default is wanted.
 func readProviderFields(in *form.Input) {

@@ -252,7 +252,7 @@ func (s *Server) readHomeSums(ctx context.Context, actor loom.Actor) (homeSums, 
 		return sums, err
 	}
 	sums.templates = len(templates.Items) > 0
-	if sums.counts, err = s.Clusters.Counted(ctx, actor, liveStatuses); err != nil || sums.live() == 0 {
+	if sums.counts, err = s.Clusters.CountByStatus(ctx, actor, liveStatuses); err != nil || sums.live() == 0 {
 		return sums, err
 	}
 	sums.nodes, sums.maxNodes, err = s.Accounts.NodesInUse(ctx, actor)

@@ -121,13 +121,13 @@ func (s *Server) operationAxis(op loom.Operation, groups []clusters.TaskGroup) d
 
 // nodeLanes has a lane for each node of the page, with a bar for each task.
 func (s *Server) nodeLanes(r *http.Request, actor loom.Actor, m *clusterview.TimelineView, op loom.Operation, axis draw.Axis, q timeQuery) error {
-	nodes, err := s.Clusters.NodeCourses(r.Context(), actor, op.Ref)
+	nodes, err := s.Clusters.NodeProgress(r.Context(), actor, op.Ref)
 	if err != nil {
 		return err
 	}
 	m.Chart.Label = "Nodes"
 	if q.Sort == "busy" {
-		slices.SortStableFunc(nodes, func(a, b clusters.NodeCourse) int { return cmp.Compare(b.Busy, a.Busy) })
+		slices.SortStableFunc(nodes, func(a, b clusters.NodeProgress) int { return cmp.Compare(b.Busy, a.Busy) })
 	}
 	from := (q.Page - 1) * lanesShown
 	shown := nodes[min(from, len(nodes)):min(from+lanesShown, len(nodes))]

@@ -100,7 +100,7 @@ type previewPlace struct {
 // without an action have no task; those of long lists have no line.
 func previewTouched(p clusters.PreviewView) map[previewPlace]bool {
 	touched, ids := map[previewPlace]bool{}, map[int]loom.NodeID{}
-	for _, n := range slices.Concat(p.Gone, p.Nodes) {
+	for _, n := range slices.Concat(p.RemovedNodes, p.Nodes) {
 		ids[n.Number] = n.ID
 	}
 	for _, t := range p.Plan.Tasks {
@@ -174,7 +174,7 @@ func previewNodes(p clusters.PreviewView) []clusterview.PreviewNode {
 		}
 	}
 	alike := wholeCluster(p)
-	all := slices.Concat(p.Nodes, p.Gone)
+	all := slices.Concat(p.Nodes, p.RemovedNodes)
 	slices.SortStableFunc(all, func(a, b loom.Node) int { return a.Number - b.Number })
 	out := make([]clusterview.PreviewNode, len(all))
 	for i, n := range all {
@@ -348,7 +348,7 @@ func (s *Server) previewModel(r *http.Request, p clusters.PreviewView) clustervi
 		m.Title, m.EditHref = "Preview: delete "+p.Name, ""
 		m.Apply, m.Busy = "Delete cluster "+p.Name, "Deleting…"
 	default:
-		m.Title, m.EditHref = fmt.Sprintf("Preview: %s %s", strings.ReplaceAll(string(p.Kind), "_", " "), p.Name), changeURL(p.ID, p.Asked)
+		m.Title, m.EditHref = fmt.Sprintf("Preview: %s %s", strings.ReplaceAll(string(p.Kind), "_", " "), p.Name), changeURL(p.ID, p.Request)
 		m.Apply, m.Busy = p.Kind.ApplyWords()+" "+p.Name, "Applying…"
 		if p.Config != nil {
 			m.Config = configText(p.Config)
@@ -448,7 +448,7 @@ func wholeCluster(p clusters.PreviewView) bool {
 }
 
 // changeDetail says where a change happens and what it leads from and to.
-func changeDetail(c clusters.Change) string {
+func changeDetail(c clusters.ChangeLine) string {
 	var parts []string
 	if c.Node > 0 && c.Object == "service" {
 		parts = append(parts, fmt.Sprintf("node %d", c.Node))
@@ -477,7 +477,7 @@ func changeDetail(c clusters.Change) string {
 // included.
 func plannedHosts(p clusters.PreviewView) map[loom.NodeID]string {
 	hosts := map[loom.NodeID]string{}
-	for _, n := range slices.Concat(p.Nodes, p.Gone) {
+	for _, n := range slices.Concat(p.Nodes, p.RemovedNodes) {
 		hosts[n.ID] = n.Hostname
 	}
 	return hosts

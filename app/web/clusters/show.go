@@ -135,7 +135,7 @@ func (s *Server) clusterPanel(w http.ResponseWriter, r *http.Request, actor loom
 	case clusterview.PartServices:
 		read = s.pathHistory
 	case clusterview.PartOperation:
-		r = r.WithContext(clusters.Grouped(r.Context())) // its panel tells how long it still takes
+		r = r.WithContext(clusters.WithTaskGroups(r.Context())) // its panel tells how long it still takes
 	}
 	v, err := read(r, actor)
 	if err != nil {

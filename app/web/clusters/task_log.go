@@ -188,12 +188,12 @@ func (s *Server) taskLog(w http.ResponseWriter, r *http.Request, actor loom.Acto
 // nothing to pass over.
 func (s *Server) skipBehind(r *http.Request, actor loom.Actor, ref loom.TaskRef, in clusters.LogInput) (templ.Component, []loom.LogLine, error) {
 	gap, err := s.Clusters.SkipLog(r.Context(), actor, ref, clusters.LogInput{Attempt: in.Attempt, After: in.After, Tail: logTail}, nil)
-	if err != nil || gap.Skipped == 0 {
+	if err != nil || gap.Lines == 0 {
 		return nil, nil, err
 	}
 	lines, _, err := s.Clusters.Log(r.Context(), actor, ref, clusters.LogInput{Attempt: in.Attempt, After: gap.Seq, Limit: logPage})
 	first := strconv.Itoa(in.After + 1)
-	return ui.LogGap(ui.Count(gap.Skipped, "line", "lines")+" skipped", route.Query(route.TaskAttempt(ref, in.Attempt), "lines", first)+"#L"+first), lines, err
+	return ui.LogGap(ui.Count(gap.Lines, "line", "lines")+" skipped", route.Query(route.TaskAttempt(ref, in.Attempt), "lines", first)+"#L"+first), lines, err
 }
 
 // taskLogRaw is the whole log of an attempt as plain text, read in pages so that

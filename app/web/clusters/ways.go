@@ -97,7 +97,7 @@ func (s *Server) ways(ctx context.Context, actor loom.Actor, v clusters.ClusterV
 func (s *Server) retryParts(ctx context.Context, actor loom.Actor, v clusters.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
 	var parts []clusterview.FormPart
 	if op := v.Latest; op != nil && op.Action != loom.ClusterDelete {
-		changes, err := s.mendParts(ctx, actor, v, f, errs)
+		changes, err := s.amendParts(ctx, actor, v, f, errs)
 		if err != nil {
 			return nil, "", err
 		}
@@ -107,14 +107,14 @@ func (s *Server) retryParts(ctx context.Context, actor loom.Actor, v clusters.Cl
 	return append(parts, skip...), "", err
 }
 
-func (s *Server) mendParts(ctx context.Context, actor loom.Actor, v clusters.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, error) {
+func (s *Server) amendParts(ctx context.Context, actor loom.Actor, v clusters.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, error) {
 	newest := ui.ChoiceModel{Name: "services", Legend: "Newer versions", Optional: true, Error: errs.For("services"), Help: "The ticked ones come in their newest version, the others as before."}
 	remove := ui.ChoiceModel{Name: "removeServices", Legend: "Services to remove", Optional: true, Error: errs.For("removeServices")}
 	var newer []clusterview.NewerService
 	for _, c := range presentServices(v, f, errs).Choices {
 		present := v.Services[c.Value]
 		off := c
-		off.Checked = slices.Contains(f.Remove, c.Value)
+		off.Checked = slices.Contains(f.list("removeServices"), c.Value)
 		remove.Choices = append(remove.Choices, off)
 		found, err := s.newestService(ctx, actor, c.Value)
 		if err != nil {
@@ -145,11 +145,11 @@ func (s *Server) mendParts(ctx context.Context, actor loom.Actor, v clusters.Clu
 		f.Config = configText(masked(v.Config))
 	}
 	config := configField(f.Config, errs)
-	config.Rows, config.Autofocus = 14, f.Edit == "config"
+	config.Rows, config.Autofocus = 14, f.Open == "config"
 	config.Help += " Hidden values stay as they are while they are left as " + loom.Redacted + "."
-	parts = append(parts, clusterview.FormPart{Fold: "Change the config", Open: edited || f.Edit == "config" || errs.For("config") != "", More: []clusterview.FormPart{{Field: &config}}})
+	parts = append(parts, clusterview.FormPart{Fold: "Change the config", Open: edited || f.Open == "config" || errs.For("config") != "", More: []clusterview.FormPart{{Field: &config}}})
 	if len(remove.Choices) > 1 {
-		parts = append(parts, clusterview.FormPart{Fold: "Remove services", Open: len(f.Remove) > 0 || remove.Error != "", More: []clusterview.FormPart{{Picker: &remove}}})
+		parts = append(parts, clusterview.FormPart{Fold: "Remove services", Open: len(f.list("removeServices")) > 0 || remove.Error != "", More: []clusterview.FormPart{{Picker: &remove}}})
 	}
 	return parts, nil
 }
@@ -215,19 +215,6 @@ func (s *Server) fileChanges(ctx context.Context, actor loom.Actor, f clusters.R
 
 // maxFileLines is how many changed lines of a file are shown.
 const maxFileLines = 100
-
-// mend puts what the form of a retry changes into the request.
-func (f *changeForm) mend(v clusters.ClusterView, in *clusters.PreviewInput) []loom.FieldError {
-	in.Change.Services, in.Change.RemoveServices = f.Services, f.Remove
-	if f.Config == "" || f.Config == configText(masked(v.Config)) {
-		return nil
-	}
-	configure, errs := f.configure(v)
-	if len(configure.ConfigPatch) > 0 {
-		in.Change.ConfigPatch = configure.ConfigPatch
-	}
-	return errs
-}
 
 // operationResubmit asks again for an operation that was refused.
 func (s *Server) operationResubmit(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
@@ -295,7 +282,7 @@ func (s *Server) skipParts(ctx context.Context, actor loom.Actor, v clusters.Clu
 				continue
 			}
 			number := fmt.Sprint(t.Ref.Number)
-			c := ui.Choice{Value: number, Label: number + " · " + taskText(t), Checked: slices.Contains(f.Skip, number)}
+			c := ui.Choice{Value: number, Label: number + " · " + taskText(t), Checked: slices.Contains(f.list("skip"), number)}
 			if failed {
 				c.Description = "failed: " + t.Message
 			}
@@ -305,8 +292,8 @@ func (s *Server) skipParts(ctx context.Context, actor loom.Actor, v clusters.Clu
 	if len(picker.Choices) == 0 {
 		return nil, nil
 	}
-	reason := ui.FieldModel{Name: "reason", Label: "Reason", Kind: ui.FieldTextarea, Rows: 2, Value: f.Reason, Optional: true, MaxLength: 1000, Error: errs.For("reason"),
+	reason := ui.FieldModel{Name: "reason", Label: "Reason", Kind: ui.FieldTextarea, Rows: 2, Value: f.of("reason"), Optional: true, MaxLength: 1000, Error: errs.For("reason"),
 		Help: "Needed when tasks are left out; it stays with them."}
-	return []clusterview.FormPart{{Fold: "Leave out tasks", Open: len(f.Skip) > 0 || f.Reason != "" || errs.For("skip")+errs.For("reason") != "",
+	return []clusterview.FormPart{{Fold: "Leave out tasks", Open: len(f.list("skip")) > 0 || f.of("reason") != "" || errs.For("skip")+errs.For("reason") != "",
 		More: []clusterview.FormPart{{Picker: &picker}, {Field: &reason}}}}, nil
 }

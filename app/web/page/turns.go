@@ -128,13 +128,13 @@ func (s *Shared) RenderOnce(target string, h httpx.ActorHandler) httpx.ActorHand
 // its page tells anyway.
 func Grouped(h httpx.ActorHandler) httpx.ActorHandler {
 	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-		return h(w, r.WithContext(clusters.Grouped(r.Context())), actor)
+		return h(w, r.WithContext(clusters.WithTaskGroups(r.Context())), actor)
 	}
 }
 
 // Once makes a handler read what several parts of its page are about once.
 func Once(h httpx.ActorHandler) httpx.ActorHandler {
 	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-		return h(w, r.WithContext(clusters.Once(r.Context())), actor)
+		return h(w, r.WithContext(clusters.WithReadCache(r.Context())), actor)
 	}
 }

@@ -20,13 +20,13 @@ func WhyWaiting(c processes.QueueCount, t processes.TenantWorkers) string {
 		return "A superadmin has paused the queue of the tenant: what runs goes on, nothing new starts until it is resumed. " + ui.Count(n, "task waits", "tasks wait") + "."
 	case n == 0:
 		return "No task waits for a worker."
-	case t.Wanted == 0:
+	case t.Requested == 0:
 		return "The tenant has no workers, so nothing starts; a superadmin gives it some."
-	case t.Dealt == 0:
+	case t.Assigned == 0:
 		return "No provisioner that runs has workers to spare for the tenant; " + ui.Count(n, "task waits", "tasks wait") + "."
-	case t.Dealt < t.Wanted:
-		return "The tenant is to have " + ui.Count(t.Wanted, "worker", "workers") + ", the provisioners that run gave it " + strconv.Itoa(t.Dealt) + "; " + ui.Count(n, "task waits", "tasks wait") + "."
-	case t.Busy >= t.Dealt:
+	case t.Assigned < t.Requested:
+		return "The tenant is to have " + ui.Count(t.Requested, "worker", "workers") + ", the provisioners that run gave it " + strconv.Itoa(t.Assigned) + "; " + ui.Count(n, "task waits", "tasks wait") + "."
+	case t.Busy >= t.Assigned:
 		return AllBusy(t) + "; " + ui.Count(n, "task waits", "tasks wait") + " for one."
 	}
 	return ui.Count(n, "task is", "tasks are") + " about to start."
@@ -34,10 +34,10 @@ func WhyWaiting(c processes.QueueCount, t processes.TenantWorkers) string {
 
 // AllBusy says that no worker of a tenant is free.
 func AllBusy(t processes.TenantWorkers) string {
-	if t.Dealt == 1 {
+	if t.Assigned == 1 {
 		return "The one worker of the tenant is busy"
 	}
-	return "All " + strconv.Itoa(t.Dealt) + " workers of the tenant are busy"
+	return "All " + strconv.Itoa(t.Assigned) + " workers of the tenant are busy"
 }
 
 // LookNow asks for a search.

@@ -47,7 +47,7 @@ func (s *Server) systemWorkers(w http.ResponseWriter, r *http.Request, actor loo
 	}
 	if shortage.Short() {
 		m.Parts = append(m.Parts, ui.Banner(ui.BannerModel{Tone: ui.ToneWarn,
-			Text: "Tenants are to have " + strconv.Itoa(shortage.Wanted) + " workers, the running provisioners could give them " + strconv.Itoa(shortage.Dealt) + ". Start another provisioner, or raise LOOM_PROVISIONER_CAPACITY."}))
+			Text: "Tenants are to have " + strconv.Itoa(shortage.Requested) + " workers, the running provisioners could give them " + strconv.Itoa(shortage.Assigned) + ". Start another provisioner, or raise LOOM_PROVISIONER_CAPACITY."}))
 	}
 	m.Parts = append(m.Parts, adminview.Table(provisioners), adminview.Table(others))
 	return s.LiveSheet(w, r, actor, route.TopicSystem(), page.SystemFrame("Workers", route.SystemWorkers()), m)
@@ -83,7 +83,7 @@ func workerRow(p processes.Process) []adminview.Cell {
 		id.Part = adminview.Details(adminview.DetailsModel{Summary: ui.Count(len(plugins), "plugin", "plugins"), Facts: plugins})
 	}
 	return []adminview.Cell{id, {State: &state}, {Text: strconv.Itoa(busy) + " of " + strconv.Itoa(p.Capacity), Sub: strconv.Itoa(p.Free()) + " free"},
-		{Text: byTenant(p.Dealt)}, {Text: byTenant(p.Working)}, {Time: p.LastSeen, ShowTime: true}, lastError(p), actions}
+		{Text: byTenant(p.Assigned)}, {Text: byTenant(p.Working)}, {Time: p.LastSeen, ShowTime: true}, lastError(p), actions}
 }
 
 // lastError is what last went wrong in a process itself; what goes wrong with tasks is
@@ -191,7 +191,7 @@ func (s *Server) systemQueues(w http.ResponseWriter, r *http.Request, actor loom
 		}
 		grid.Rows = append(grid.Rows, []adminview.Cell{
 			{Text: t.Name, Href: route.SystemTenant(t.Name), Mono: true}, {Text: strconv.Itoa(q.Waiting)}, age, {Text: strconv.Itoa(q.Running)},
-			{Text: strconv.Itoa(work.Dealt) + " of " + strconv.Itoa(t.Workers)}, why,
+			{Text: strconv.Itoa(work.Assigned) + " of " + strconv.Itoa(t.Workers)}, why,
 		})
 	}
 	m := adminview.PageModel{Title: "Queues", Intro: "Tasks that wait for a worker and those at work, of the tenants that have any.", Parts: []templ.Component{adminview.Table(grid)},
