@@ -249,6 +249,10 @@ func (l *Local) lastResort(now diskspace.Free, states []*state, uses []use, stop
 // stopFor stops a machine for good, with the reason in log and on record.
 func (l *Local) stopFor(ctx context.Context, s *state, reason string, log func(string)) error {
 	log(fmt.Sprintf("Machine %s (%s) is stopped: %s", s.ID, s.Hostname, reason))
+	// First of all: while it boots, its lock is held until it is up or gone.
+	if err := l.halt(s, deadAfterDelete); err != nil {
+		return err
+	}
 	unlock, err := l.lockMachine(ctx, s.ID)
 	if err != nil {
 		return err

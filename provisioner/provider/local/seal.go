@@ -51,6 +51,7 @@ var denied = []struct {
 	{unix.SYS_UMOUNT2, false, "as mount"},
 	{unix.SYS_PIVOT_ROOT, false, "as mount"},
 	{unix.SYS_OPEN_TREE, false, "as mount"},
+	{unix.SYS_OPEN_TREE_ATTR, false, "as mount"},
 	{unix.SYS_MOVE_MOUNT, false, "as mount"},
 	{unix.SYS_FSOPEN, false, "as mount"},
 	{unix.SYS_FSCONFIG, false, "as mount"},
