@@ -42,14 +42,13 @@ func probeHostile(what string) int {
 		}
 		select {}
 	case "messages": // as much as fits waits in netlink sockets that nobody reads
-		tx, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE)
+		var err error
 		for range 500 {
-			if err != nil {
+			var fd int
+			if fd, err = unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE); err != nil {
 				break
 			}
-			if tx, err = unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE); err == nil {
-				fillNetlink(tx)
-			}
+			fillNetlink(fd)
 		}
 		fmt.Println(err)
 		os.Stdout.Close()
