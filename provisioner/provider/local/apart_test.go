@@ -462,18 +462,21 @@ func TestBombs(t *testing.T) {
 			held++
 		}
 	}
-	alive := 0
-	for _, one := range []MachineInfo{beside, third, fourth} {
-		if out, err := b.run(t, one, "pgrep -fc '^python3.*bytearray'"); err == nil && out == "1" {
-			alive++
-		}
-	}
 	if held == 0 {
 		t.Error("no program of 100 MiB began, so nothing was limited")
 	}
-	if alive > 2 {
-		t.Errorf("%d programs of 100 MiB each run in a tenant of 256 MiB (%d began)", alive, held)
-	}
+	poll(t, time.Minute, "programs of 100 MiB in a tenant of 256 MiB", func() error {
+		alive := 0
+		for _, one := range []MachineInfo{beside, third, fourth} {
+			if out, err := b.run(t, one, "pgrep -fc '^python3.*bytearray'"); err == nil && out == "1" {
+				alive++
+			}
+		}
+		if alive > 2 { // on a busy host they need a while to ask for all of it
+			return fmt.Errorf("%d run (%d began)", alive, held)
+		}
+		return nil
+	})
 	b.must(t, other, "true")
 }
 
