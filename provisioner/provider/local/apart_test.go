@@ -397,17 +397,14 @@ func TestSealed(t *testing.T) {
 	if out := b.must(t, m, "useradd -m worker && su worker -c 'id -un' && su worker -c 'sudo -n true' 2>&1 | grep -c password; chroot / true && setpriv --reuid 1 true && chown worker /tmp/x$(touch /tmp/x) && echo fine"); !strings.HasPrefix(out, "worker\n") || !strings.HasSuffix(out, "fine") {
 		t.Errorf("ordinary work: %s", out)
 	}
-	// sshd is spared, its sessions are not.
+	// sshd is spared, its sessions are not, and nothing before programs of the host.
 	if result, err := b.Confirm(b.ctx, spec, &sink{t: t}); err != nil || result.Status != 0 {
 		t.Fatalf("confirm: %+v, %v", result, err)
 	}
-	if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", m.PID)); err != nil || (strings.TrimSpace(string(text)) == spared) != maySpare() {
+	if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", m.PID)); err != nil || strings.TrimSpace(string(text)) != spared {
 		t.Errorf("oom_score_adj of sshd: %s, %v", text, err)
 	}
-	if !maySpare() {
-		t.Log("not tried: oom_score_adj, which this process may not lower (CAP_SYS_RESOURCE)")
-	}
-	if out := b.must(t, m, "cat /proc/self/oom_score_adj"); out == spared {
+	if out := b.must(t, m, "cat /proc/self/oom_score_adj"); out != unspared {
 		t.Errorf("oom_score_adj of a session: %s", out)
 	}
 }
@@ -465,18 +462,21 @@ func TestBombs(t *testing.T) {
 			held++
 		}
 	}
-	alive := 0
-	for _, one := range []MachineInfo{beside, third, fourth} {
-		if out, err := b.run(t, one, "pgrep -fc '^python3.*bytearray'"); err == nil && out == "1" {
-			alive++
-		}
-	}
 	if held == 0 {
 		t.Error("no program of 100 MiB began, so nothing was limited")
 	}
-	if alive > 2 {
-		t.Errorf("%d programs of 100 MiB each run in a tenant of 256 MiB (%d began)", alive, held)
-	}
+	poll(t, time.Minute, "programs of 100 MiB in a tenant of 256 MiB", func() error {
+		alive := 0
+		for _, one := range []MachineInfo{beside, third, fourth} {
+			if out, err := b.run(t, one, "pgrep -fc '^python3.*bytearray'"); err == nil && out == "1" {
+				alive++
+			}
+		}
+		if alive > 2 { // on a busy host they need a while to ask for all of it
+			return fmt.Errorf("%d run (%d began)", alive, held)
+		}
+		return nil
+	})
 	b.must(t, other, "true")
 }
 

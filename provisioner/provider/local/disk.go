@@ -57,7 +57,7 @@ type looked struct {
 	told time.Time        // of what was not explained since
 }
 
-// Watch keeps machines to their limits of disk until ctx ends, says in log whom it
+// Watch keeps machines to their limits of disk and sockets until ctx ends, says in log whom it
 // stopped, and now and then removes base roots that no image type names; only one process
 // of an installation does it at a time.
 func (l *Local) Watch(ctx context.Context, log func(string), images func(context.Context) ([]string, error)) {
@@ -92,6 +92,9 @@ func (l *Local) Watch(ctx context.Context, log func(string), images func(context
 			if err := l.sweepBases(ctx, log, images); err != nil && ctx.Err() == nil {
 				log("Base roots that nobody needs are not removed: " + message(err))
 			}
+		}
+		if err := l.keepToSockets(ctx, log); err != nil && ctx.Err() == nil {
+			log("The sockets of machines are not watched: " + message(err))
 		}
 		now, err := l.reserve.Look(l.dataDir)
 		if err != nil {
@@ -137,8 +140,7 @@ func (l *Local) keepToDisk(ctx context.Context, log func(string)) error {
 	stopped := false
 	stop := func(i int, reason string) error {
 		stopped = true
-		log(fmt.Sprintf("Machine %s (%s) is stopped: %s", states[i].ID, states[i].Hostname, reason))
-		return l.stopFor(ctx, states[i].ID, reason)
+		return l.stopFor(ctx, states[i], reason, log)
 	}
 	var errs []error
 	for i, s := range states {
@@ -244,14 +246,19 @@ func (l *Local) lastResort(now diskspace.Free, states []*state, uses []use, stop
 	return nil
 }
 
-// stopFor stops a machine for good, with the reason on record.
-func (l *Local) stopFor(ctx context.Context, id, reason string) error {
-	unlock, err := l.lockMachine(ctx, id)
+// stopFor stops a machine for good, with the reason in log and on record.
+func (l *Local) stopFor(ctx context.Context, s *state, reason string, log func(string)) error {
+	log(fmt.Sprintf("Machine %s (%s) is stopped: %s", s.ID, s.Hostname, reason))
+	// First of all: while it boots, its lock is held until it is up or gone.
+	if err := l.halt(s, deadAfterDelete); err != nil {
+		return err
+	}
+	unlock, err := l.lockMachine(ctx, s.ID)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	s, err := l.readState(id)
+	s, err = l.readState(s.ID)
 	if isGone(err) || err == nil && s.Deleting {
 		return nil
 	}
@@ -313,6 +320,7 @@ func count(dir int, u *use, limit int64, levels int, seen map[uint64]bool) {
 			if u.bytes > limit || u.files > filesOf(limit) || u.tooDeep {
 				return
 			}
+			u.files++ // every name, as each takes time to look at
 			directory := st.Mode&unix.S_IFMT == unix.S_IFDIR
 			if !directory && st.Nlink > 1 {
 				if seen[st.Ino] {
@@ -321,7 +329,6 @@ func count(dir int, u *use, limit int64, levels int, seen map[uint64]bool) {
 				seen[st.Ino] = true
 			}
 			u.bytes += st.Blocks * 512
-			u.files++
 			if !directory {
 				continue
 			}

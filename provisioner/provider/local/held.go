@@ -111,7 +111,7 @@ func travels(pids []int) bool {
 			last = thread
 			infos, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fdinfo/*", thread))
 			for _, info := range infos {
-				text, _ := os.ReadFile(info)
+				text, _ := readStart(info, 4<<10)
 				if _, after, ok := strings.Cut(string(text), "scm_fds:"); ok {
 					if n, _, _ := strings.Cut(strings.TrimSpace(after), "\n"); n != "0" {
 						return true

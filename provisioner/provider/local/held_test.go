@@ -118,7 +118,7 @@ func probeHeld(what string) int {
 			}
 		}
 	default:
-		err = fmt.Errorf("probe %s is unknown", what)
+		return probeHostile(what)
 	}
 	if err != nil {
 		fmt.Println(err)

@@ -75,6 +75,7 @@ type Local struct {
 	hash       string // of the data directory, part of every name outside it
 	builder    string // mmdebstrap
 	boots      chan struct{}
+	reboots    turns // half of the places for each tenant
 	cgroups    *cgroups
 	ceilings   ceilings
 	reserve    diskspace.Reserve

@@ -205,8 +205,5 @@ func (l *Local) Host() loom.LocalHost {
 	if l.canCount() != nil {
 		host.Lacks = append(host.Lacks, "The kernel does not count connections (nft_connlimit): a machine with internet may take more than its share of those that the host keeps track of.")
 	}
-	if !maySpare() {
-		host.Lacks = append(host.Lacks, "Loom may not lower oom_score_adj (CAP_SYS_RESOURCE): when the memory of a machine is short, the kernel may end its sshd.")
-	}
 	return host
 }

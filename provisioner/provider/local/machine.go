@@ -7,10 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -36,6 +38,15 @@ func (l *Local) boot(ctx context.Context, s *state, log func(string)) error {
 	}
 	if err := l.ensureBase(ctx, s.Tenant, im, log); err != nil {
 		return err
+	}
+	if s.Booted { // what its owner left there may keep it from coming up
+		turn := l.reboots.of(s.Tenant, max(1, cap(l.boots)/2))
+		select {
+		case turn <- struct{}{}:
+			defer func() { <-turn }()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 	select {
 	case l.boots <- struct{}{}:
@@ -96,6 +107,25 @@ func (l *Local) settings(s *state, home tenantNet) ([]byte, error) {
 		HostKey: string(hostKey), AuthorizedKeys: s.AuthorizedKeys, SSHUser: s.SSHUser,
 		Resolvers: resolvers, First: !s.Booted, Memory: l.ceilings.fill(s.Limits).Memory,
 	})
+}
+
+// turns are places for each tenant.
+type turns struct {
+	mu     sync.Mutex
+	places map[loom.TenantID]chan struct{}
+}
+
+// of returns the places of a tenant: who sends takes one, who receives frees it.
+func (t *turns) of(tenant loom.TenantID, places int) chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.places == nil {
+		t.places = map[loom.TenantID]chan struct{}{}
+	}
+	if t.places[tenant] == nil {
+		t.places[tenant] = make(chan struct{}, places)
+	}
+	return t.places[tenant]
 }
 
 // lowerRoot is what lies below a machine's own files.
@@ -301,6 +331,10 @@ func (l *Local) launch(ctx context.Context, s *state, home tenantNet, settings [
 	return awaitReady(ctx, s.ID, report, log)
 }
 
+// maxReport is the most that a first process says. Services of a machine that boots again
+// are its owner's and may get hold of the report for a moment.
+const maxReport = 64 << 10
+
 // awaitReady reads the first process's report up to its end, which is where
 // sshd has taken over.
 func awaitReady(ctx context.Context, id string, report *os.File, log func(string)) error {
@@ -310,14 +344,15 @@ func awaitReady(ctx context.Context, id string, report *os.File, log func(string
 	stop := context.AfterFunc(ctx, func() { _ = report.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	ready, failure := false, ""
-	lines := bufio.NewScanner(report)
+	limited := &io.LimitedReader{R: report, N: maxReport}
+	lines := bufio.NewScanner(limited)
 	for lines.Scan() {
 		kind, text, _ := strings.Cut(lines.Text(), " ")
 		switch kind {
 		case "ready":
 			ready = true
 		case "warn":
-			log(text)
+			log(loom.Short(text))
 		case "fail":
 			failure = loom.Short(text)
 		}
@@ -325,6 +360,8 @@ func awaitReady(ctx context.Context, id string, report *os.File, log func(string
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case limited.N <= 0 || errors.Is(lines.Err(), bufio.ErrTooLong):
+		return fmt.Errorf("the first process of machine %s says more than %d bytes", id, maxReport)
 	case failure != "":
 		return fmt.Errorf("machine %s could not %s", id, failure)
 	case lines.Err() != nil:
@@ -347,8 +384,19 @@ func (s *state) running() bool {
 // starting reports whether the first process has not become a machine yet, or never
 // will.
 func (s *state) starting() bool {
-	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", s.PID))
+	line, err := readStart(fmt.Sprintf("/proc/%d/cmdline", s.PID), 64)
 	return err == nil && undecided(line)
+}
+
+// readStart reads the first bytes of a file of a process of a machine, which may make it
+// as long as it likes.
+func readStart(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, most))
 }
 
 // undecided tells a command line that is not that of a machine. One that takes the

@@ -51,6 +51,7 @@ var denied = []struct {
 	{unix.SYS_UMOUNT2, false, "as mount"},
 	{unix.SYS_PIVOT_ROOT, false, "as mount"},
 	{unix.SYS_OPEN_TREE, false, "as mount"},
+	{unix.SYS_OPEN_TREE_ATTR, false, "as mount"},
 	{unix.SYS_MOVE_MOUNT, false, "as mount"},
 	{unix.SYS_FSOPEN, false, "as mount"},
 	{unix.SYS_FSCONFIG, false, "as mount"},
@@ -209,20 +210,15 @@ func freeze() error {
 	return nil
 }
 
-// spared is the oom_score_adj of sshd: within the group of its machine the kernel ends
-// others first. All but 10 % of the group's memory is not counted.
-const spared = "-900"
-
-// maySpare reports whether this process may lower the oom_score_adj of others.
-func maySpare() bool {
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var data [2]unix.CapUserData
-	return unix.Capget(&header, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_SYS_RESOURCE) != 0
-}
+// The oom_score_adj of sshd and of all else on a machine: within its group the kernel ends
+// others first, and when the memory of the host is short, programs of machines before the
+// host's own. It is not negative, as root of the machine can make the first process, and
+// what inherits from it, whatever it likes.
+const spared, unspared = "0", "500"
 
 // spare keeps the kernel from ending a machine's first process before others when their
 // memory is short. It works once sshd listens: what sshd found at its start it gives to
-// its sessions. Where it is not allowed, the kernel chooses by size.
+// its sessions.
 func (l *Local) spare(s *state) {
 	if s.running() && !s.starting() {
 		_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", s.PID), []byte(spared), 0)
