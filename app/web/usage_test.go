@@ -91,7 +91,8 @@ func TestUsageComparedAndBad(t *testing.T) {
 		"period=custom&from=" + day(1) + "&to=" + day(3): "The first day is after the last",
 		"period=custom&from=1900-01-01":                  "between 1970",
 		"period=custom&from=2001-01-01&group=hour":       "more than 200 bars",
-		"period=custom&from=9999-12-31&to=9999-12-31":    "has not come yet",
+		"period=custom&from=9998-12-30&to=9998-12-30":    "has not come yet",
+		"period=custom&from=9999-12-31&to=9999-12-31":    "Give a day as year-month-day", // the day after has no date
 	} {
 		user.get("/usage?"+query).shows(t, 422, says)
 		if t.Failed() {
