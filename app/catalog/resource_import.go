@@ -114,7 +114,7 @@ func (c *Catalog) keepObject(ctx context.Context, tenant loom.TenantID, key stri
 	case errors.Is(failed, loom.Unavailable):
 		return nil, failed
 	case errors.Is(failed, errTooLarge) && most < MaxResourceArchive:
-		return nil, loom.NewError(loom.Exhausted, "The archive is not stored: there is room for %s. Delete old versions of files, or import what was uploaded before.", size(most))
+		return nil, loom.NewError(loom.Exhausted, "The archive does not fit: %s of space is left. Delete old versions of files, or import the archive that was uploaded before.", size(most))
 	case errors.Is(failed, errTooLarge):
 		return nil, loom.NewError(loom.Invalid, "The archive is larger than %s; make several of it.", size(MaxResourceArchive))
 	case l.err != nil && errors.Is(l.err, loom.Invalid):

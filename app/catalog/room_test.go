@@ -67,7 +67,7 @@ func TestKeptArchivesCount(t *testing.T) {
 	}
 	second := b.admin
 	second.User = "second"
-	if err := b.KeepResources(b.ctx, second, bytes.NewReader(body), time.Now()); !errors.Is(err, loom.Exhausted) || !strings.Contains(loom.AsError(err).Message, "there is room for") {
+	if err := b.KeepResources(b.ctx, second, bytes.NewReader(body), time.Now()); !errors.Is(err, loom.Exhausted) || !strings.Contains(loom.AsError(err).Message, "of space is left") {
 		t.Errorf("more than is left: %v", err)
 	}
 	b.MaxBytes = int64(len(body))

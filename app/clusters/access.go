@@ -26,7 +26,7 @@ type Revealed struct {
 	PrivateKey loom.Secret
 }
 
-// Reveal returns the sign-in of a node: a password that the provider made up, the
+// Reveal returns the sign-in of a node: a password that the provider generated, the
 // key pair of the cluster. A key that is a resource of the tenant is never
 // revealed. Every reveal is in the audit. NotFound when there is nothing, and
 // for nodes the actor may not see.
@@ -135,7 +135,7 @@ func (u *Clusters) clusterKey(ctx context.Context, tx *sqlx.Tx, tenant loom.Tena
 	return key, nil
 }
 
-// machinePassword returns the password that the provider made up for a machine, zero where
+// machinePassword returns the password that the provider generated for a machine, zero where
 // there is none. A credential of the provider itself, which older releases and plugins
 // stored as the machine's, is none.
 func (u *Clusters) machinePassword(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, n loom.Node) (loom.Secret, error) {

@@ -338,26 +338,11 @@ func TestKeysOfConfigsAreBounded(t *testing.T) {
 	id := b.active(2)
 	key := strings.Repeat("k", loom.MaxConfigKey+1)
 	long := map[string]any{key: 1}
-	refused := func(what, field string, fields []loom.FieldError) {
-		t.Helper()
-		if len(fields) != 1 || fields[0].Field != field || !strings.Contains(fields[0].Message, "has 256 bytes; at most 255 are allowed") {
-			t.Errorf("%s: got %+v", what, fields)
-		}
-	}
-	in := request(2)
-	in.Config = long
-	_, err := b.clusters.Create(b.ctx, b.ana(), in)
-	refused("a create", "config", wantKind(t, err, loom.Invalid).Fields)
-	result, err := b.clusters.Check(b.ctx, b.ana(), in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	refused("a check", "config", result.Fields)
+	b.refusesConfig(id, long, "has 256 bytes; at most 255 are allowed")
 	configure := func(patch map[string]any) error {
 		_, err := b.configure(b.ana(), id, clusters.ConfigureInput{ConfigPatch: patch}, nil)
 		return err
 	}
-	refused("a configure", "configPatch", wantKind(t, configure(long), loom.Invalid).Fields)
 
 	// One that was stored before is read, and its cluster goes on.
 	b.db.MustExec(`UPDATE clusters SET config = jsonb_build_object(repeat('k', 100000), '%ip.self%') WHERE id = $1`, int64(id))
@@ -384,23 +369,29 @@ func TestSecretsOfAConfigAreCounted(t *testing.T) {
 		tokens[i] = fmt.Sprintf("token %05d", i)
 	}
 	many := map[string]any{"app": map[string]any{"token": tokens}}
+	b.refusesConfig(id, many, "“app.token”")
+}
+
+// refusesConfig checks that a create, a check and a configure refuse a config in its own field.
+func (b *bundle) refusesConfig(id loom.ClusterID, config map[string]any, says string) {
+	b.t.Helper()
 	refused := func(what, field string, fields []loom.FieldError) {
-		t.Helper()
-		if len(fields) != 1 || fields[0].Field != field || !strings.Contains(fields[0].Message, "“app.token”") {
-			t.Errorf("%s: got %+v", what, fields)
+		b.t.Helper()
+		if len(fields) != 1 || fields[0].Field != field || !strings.Contains(fields[0].Message, says) {
+			b.t.Errorf("%s: got %+v", what, fields)
 		}
 	}
 	in := request(2)
-	in.Config = many
+	in.Config = config
 	_, err := b.clusters.Create(b.ctx, b.ana(), in)
-	refused("a create", "config", wantKind(t, err, loom.Invalid).Fields)
+	refused("a create", "config", wantKind(b.t, err, loom.Invalid).Fields)
 	result, err := b.clusters.Check(b.ctx, b.ana(), in)
 	if err != nil {
-		t.Fatal(err)
+		b.t.Fatal(err)
 	}
 	refused("a check", "config", result.Fields)
-	_, err = b.configure(b.ana(), id, clusters.ConfigureInput{ConfigPatch: many}, nil)
-	refused("a configure", "configPatch", wantKind(t, err, loom.Invalid).Fields)
+	_, err = b.configure(b.ana(), id, clusters.ConfigureInput{ConfigPatch: config}, nil)
+	refused("a configure", "configPatch", wantKind(b.t, err, loom.Invalid).Fields)
 }
 
 // TestUnexpandedMacrosAreBounded: of macros that stay as written the first hundred are listed.

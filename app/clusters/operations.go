@@ -340,13 +340,13 @@ func waitingForWorkers(q *store.Queueing) string {
 		return "The tenant has no workers; a superadmin gives it some."
 	case q.Live == 0:
 		return "No provisioner is up that works for the tenant."
-	case q.Dealt == 0:
+	case q.Assigned == 0:
 		return "The tenant has no workers yet: the provisioners that are up have none to spare for it."
 	case q.Ready == 0:
-	case q.Busy >= q.Dealt && q.Dealt == 1:
+	case q.Busy >= q.Assigned && q.Assigned == 1:
 		return "The one worker of the tenant is busy with another task."
-	case q.Busy >= q.Dealt:
-		return fmt.Sprintf("All %d workers of the tenant are busy with other tasks.", q.Dealt)
+	case q.Busy >= q.Assigned:
+		return fmt.Sprintf("All %d workers of the tenant are busy with other tasks.", q.Assigned)
 	}
 	return ""
 }

@@ -236,7 +236,7 @@ func (b *benchInstance) measureTwo(ctx context.Context, pattern loom.ClusterID, 
 	return nil
 }
 
-// waitDealt waits until the tenant's workers are dealt to some provisioners.
+// waitDealt waits until the tenant's workers are assigned to some provisioners.
 func (b *benchInstance) waitDealt(ctx context.Context, provisioners int) error {
 	if err := b.waitWorkers(ctx); err != nil {
 		return err

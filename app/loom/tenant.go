@@ -7,7 +7,7 @@ type Tenant struct {
 	ID          TenantID
 	Name        string
 	Description string
-	// Workers is the number wanted; what was dealt may be less when capacity is short.
+	// Workers is the number wanted; what was assigned may be less when capacity is short.
 	Workers     int
 	MaxClusters int
 	MaxNodes    int

@@ -17,11 +17,11 @@ type Process struct {
 	LiveProcess
 	// LastSeen is when it renewed its lease, by the database clock.
 	LastSeen time.Time
-	// Workers dealt to it and tasks running in it, by the names of tenants.
+	// Workers assigned to it and tasks running in it, by the names of tenants.
 	Assigned, Working map[string]int
 }
 
-// Free is the capacity that nobody was dealt.
+// Free returns the capacity that is assigned to nobody.
 func (p *Process) Free() int {
 	free := p.Capacity
 	for _, n := range p.Assigned {
@@ -109,7 +109,7 @@ func (f *Processes) list(ctx context.Context, q sqlx.ExtContext, kind string) ([
 	return all, nil
 }
 
-// Drain tells a provisioner to take no new tasks: its workers are dealt to others,
+// Drain tells a provisioner to take no new tasks: its workers are assigned to others,
 // what runs goes on. Resume takes that back. Superadmins only. NotFound when its
 // lease is over; Conflict for a process of another kind, which nothing could take
 // the work from, and for one that ends of its own accord.

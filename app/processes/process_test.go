@@ -54,7 +54,7 @@ func TestDrainAndResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p, err := f.One(ctx, super, "", first); err != nil || !p.Draining || p.Ending || len(p.Assigned) != 0 {
-		t.Errorf("dealt again: %+v, %v", p, err)
+		t.Errorf("assigned again: %+v, %v", p, err)
 	}
 	s, err := f.Shortage(ctx, super)
 	if err != nil || s.Assigned != 4 {

@@ -1,5 +1,5 @@
 // Package processes holds the use cases about running processes: their leases, what
-// happens to the work of a lost one, how the workers that tenants want are dealt
+// happens to the work of a lost one, how the workers that tenants want are assigned
 // over the provisioners, and what provisioners are asked outside of tasks: probes
 // of providers, machines that no node claims.
 //
@@ -27,10 +27,10 @@ import (
 )
 
 // Renewal is what a process learns each time it renews its lease: the workers
-// dealt to it by tenant, and its attempts that somebody aborted.
+// assigned to it by tenant, and its attempts that somebody aborted.
 type Renewal = store.Renewal
 
-// LiveProcess is a process whose lease runs, with what it was dealt and does.
+// LiveProcess is a process whose lease runs, with what it was assigned and does.
 type LiveProcess = store.LiveProcess
 
 // Lost is a process whose lease was over, with the tasks that went back.
@@ -146,7 +146,7 @@ func (f *Processes) SetPlugins(ctx context.Context, id loom.ProcessID, plugins [
 	return store.Exec(ctx, f.db, func(tx *sqlx.Tx) error { return store.SetProcessPlugins(ctx, tx, id, plugins, versions) })
 }
 
-// Deregister removes a process that ended cleanly; its workers are dealt to
+// Deregister removes a process that ended cleanly; its workers are assigned to
 // others.
 func (f *Processes) Deregister(ctx context.Context, id loom.ProcessID) error {
 	f.lastErrors.Delete(id)

@@ -89,12 +89,12 @@ func TestShareProperties(t *testing.T) {
 			}
 			total += max(0, n-own[tenant])
 		}
-		dealt := 0
+		assigned := 0
 		for tenant, n := range byTenant {
-			dealt += max(0, n-min(own[tenant], wanted[tenant]))
+			assigned += max(0, n-min(own[tenant], wanted[tenant]))
 		}
-		if dealt != min(total, general) {
-			t.Fatalf("%d of %d dealt where %d fit: %v %v", dealt, total, general, seats, wanted)
+		if assigned != min(total, general) {
+			t.Fatalf("%d of %d assigned where %d fit: %v %v", assigned, total, general, seats, wanted)
 		}
 		if !reflect.DeepEqual(assignments, processes.DistributeWorkers(seats, wanted)) {
 			t.Fatal("the same input gave two answers")
@@ -182,7 +182,7 @@ func TestLeaseIsKeptLostAndDealtAgain(t *testing.T) {
 				continue
 			}
 		case <-deadline:
-			t.Fatal("the workers of the lost process were not dealt again")
+			t.Fatal("the workers of the lost process were not assigned again")
 		}
 		break
 	}

@@ -31,7 +31,7 @@ func assignWorkers(ctx context.Context, tx *sqlx.Tx) error {
 	if err != nil {
 		return err
 	}
-	// A paused tenant is promised its workers, but none are dealt to it.
+	// A paused tenant is promised its workers, but none are assigned to it.
 	paused, err := store.PausedTenantsAllTenants(ctx, tx)
 	if err != nil {
 		return err
@@ -184,12 +184,12 @@ func proportionalShares(room int, wishes map[loom.TenantID]int) map[loom.TenantI
 	return granted
 }
 
-// TenantWorkers is what a tenant wants, has been dealt and uses.
+// TenantWorkers is what a tenant requested, was assigned and uses.
 type TenantWorkers struct {
 	Tenant                    loom.TenantID
 	Requested, Assigned, Busy int
 	// Paused says since when the tenant's queue is paused, and by whom; zero when it is
-	// not. A paused tenant is dealt no workers, however many it wants.
+	// not. A paused tenant is assigned no workers, however many it wants.
 	Paused Pause
 }
 
@@ -197,7 +197,7 @@ type TenantWorkers struct {
 type Shortage struct {
 	// Capacity of all live provisioners; 0 for actors who may not know it.
 	Capacity int
-	// Wanted and Dealt sum up Tenants; what paused ones want is left out.
+	// Requested and Assigned sum up Tenants; what paused ones request is left out.
 	Requested, Assigned int
 	// Tenants by id; only the actor's own unless it is a superadmin.
 	Tenants []TenantWorkers
@@ -206,7 +206,7 @@ type Shortage struct {
 // Short reports whether somebody has fewer workers than wanted.
 func (s *Shortage) Short() bool { return s.Assigned < s.Requested }
 
-// Shortage says how many of the wanted workers could be dealt: a superadmin sees
+// Shortage says how many of the wanted workers could be assigned: a superadmin sees
 // all tenants, anybody else their own.
 func (f *Processes) Shortage(ctx context.Context, actor loom.Actor) (Shortage, error) {
 	return f.shortage(ctx, actor, func() ([]store.LiveProcess, error) {

@@ -94,7 +94,7 @@ func SetProcessTrouble(ctx context.Context, q sqlx.ExecerContext, id loom.Proces
 
 // Renewal is what a process learns each time it renews its lease.
 type Renewal struct {
-	// Workers by tenant that were dealt to the process.
+	// Workers by tenant that were assigned to the process.
 	Workers map[loom.TenantID]int
 	// Stop are running attempts of the process that somebody aborted.
 	Stop []AttemptKey
@@ -159,7 +159,7 @@ func TryReapLock(ctx context.Context, tx *sqlx.Tx) (bool, error) {
 	return taken, wrap(err, "try the lock of reaping")
 }
 
-// LockAssignments takes the lock under which workers are dealt, until the transaction
+// LockAssignments takes the lock under which workers are assigned, until the transaction
 // ends.
 func LockAssignments(ctx context.Context, tx *sqlx.Tx) error {
 	_, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(dealLock))
@@ -186,7 +186,7 @@ type processRow struct {
 	Busy       []byte         `db:"busy"`
 }
 
-// LiveProcess is a process whose lease runs, with what it was dealt and does.
+// LiveProcess is a process whose lease runs, with what it was assigned and does.
 type LiveProcess struct {
 	loom.Process
 	OnlyTenant loom.TenantID
@@ -194,7 +194,7 @@ type LiveProcess struct {
 	Draining bool
 	// Ending says that it drains of its own accord and will not go on.
 	Ending bool
-	// Workers dealt and tasks running, by tenant.
+	// Workers assigned and tasks running, by tenant.
 	Workers, Busy map[loom.TenantID]int
 }
 

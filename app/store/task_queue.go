@@ -111,9 +111,9 @@ func SumQueued(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) (Qu
 type Queueing struct {
 	// Wanted are the workers that the tenant is to have, Dealt those that live
 	// provisioners hold for it, Busy the tasks of the tenant that run.
-	Wanted int `db:"wanted"`
-	Dealt  int `db:"dealt"`
-	Busy   int `db:"busy"`
+	Wanted   int `db:"wanted"`
+	Assigned int `db:"assigned"`
+	Busy     int `db:"busy"`
 	// Live are the provisioners that may work for the tenant.
 	Live int `db:"live"`
 	// Ready are the tasks of the operation that their nodes hold and that wait to be
@@ -127,7 +127,7 @@ const queueing = `
 SELECT t.workers AS wanted,
        (SELECT count(*) FROM processes p WHERE p.kind = $4 AND p.expires_at > now() AND (p.only_tenant IS NULL OR p.only_tenant = t.id)) AS live,
        (SELECT coalesce(sum(a.workers), 0) FROM worker_assignments a JOIN processes p ON p.id = a.process_id AND p.expires_at > now()
-        WHERE a.tenant_id = t.id) AS dealt,
+        WHERE a.tenant_id = t.id) AS assigned,
        (SELECT count(*) FROM operations o JOIN running_tasks b ON b.operation_id = o.id
         WHERE o.tenant_id = t.id AND o.status IN ('not_submitted', 'running', 'paused', 'failing', 'rolling_back')) AS busy,
        (SELECT count(*) FROM operations o JOIN nodes n ON n.cluster_id = o.cluster_id

@@ -234,7 +234,7 @@ func TestWorkersPages(t *testing.T) {
 	v.post(worker+"/resume").goes(t, "/system/workers")
 	v.get("/system/workers").shows(t, 200, "Works").hides(t, "Draining")
 	v.get("/system").shows(t, 200, "1 alive", "none is alive")
-	admin.get("/admin/queue").shows(t, 200, "No task waits for a worker.", "Workers dealt")
+	admin.get("/admin/queue").shows(t, 200, "No task waits for a worker.", "Workers assigned")
 	admin.get("/admin/providers/local/test").shows(t, 200, "was not tested yet", "Test connection")
 	admin.post("/admin/providers/local/test").goes(t, "/admin/providers/local/test")
 	admin.get("/admin/providers/local/test").shows(t, 200, "Waiting for a provisioner", `id="live"`, "Testing").hides(t, "Test connection", "was not tested yet")

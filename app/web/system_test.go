@@ -48,7 +48,7 @@ FROM generate_series(1, 32) AS i`, cluster, tenant.ID)
 		t.Errorf("a tenant with clusters was deleted: %v", err)
 	}
 	// Terminated, but its machines were given up: they are listed still, and workers that
-	// nobody has dealt keep the tenant as well.
+	// nobody has assigned keep the tenant as well.
 	_, err = r.db.Exec(`UPDATE clusters SET status = 'terminated' WHERE id = $1`, cluster)
 	check(t, err)
 	v.get("/system/tenants/demo/delete").shows(t, 200, "set workers to 0 first", "vm-")
@@ -190,7 +190,7 @@ func TestQueuePages(t *testing.T) {
 	v.get(queue+"/pause").shows(t, 200, "No new task of the tenant demo starts")
 	v.post(queue+"/pause").goes(t, "/system/queues")
 	v.get("/system/queues").shows(t, 200, "Tasks of demo", "Paused", "by admin")
-	v.get("/system/tenants/demo").shows(t, 200, "Resume queue", "nothing new starts until it is resumed", "0 of 1 dealt")
+	v.get("/system/tenants/demo").shows(t, 200, "Resume queue", "nothing new starts until it is resumed", "0 of 1 assigned")
 	v.get("/system/tenants").shows(t, 200, "Paused")
 	v.get("/system/workers").hides(t, "demo 1", "Start another provisioner")
 	admin.get("/admin/queue").shows(t, 200, "A superadmin has paused the queue of the tenant")

@@ -8,7 +8,7 @@ import (
 	"loom/app/loom"
 )
 
-// limiter keeps each tenant to the workers it was dealt and the process to its
+// limiter keeps each tenant to the workers it was assigned and the process to its
 // capacity. Limits change at any time: a smaller one takes no slot from anybody,
 // it acts at the next slot.
 type limiter struct {
@@ -82,7 +82,7 @@ func (l *limiter) load() int {
 	return l.used
 }
 
-// slots returns the slots that are taken, those dealt to all tenants, and the
+// slots returns the slots that are taken, those assigned to all tenants, and the
 // capacity of the process.
 func (l *limiter) slots() (used, assigned, capacity int) {
 	l.mu.Lock()

@@ -21,7 +21,7 @@ type Metrics interface {
 	Snoozed()
 	// Committed tells of a transaction that recorded tasks; what is “start” or “end”.
 	Committed(what string, tasks int, took time.Duration)
-	// Slots says where to read how many slots are used and dealt, of how many.
+	// Slots says where to read how many slots are used and assigned, of how many.
 	Slots(read func() (used, assigned, capacity int))
 	// Delivered tells of a try of a delivery of a hook.
 	Delivered(status loom.DeliveryStatus)

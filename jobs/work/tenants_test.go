@@ -67,7 +67,7 @@ func (w *world) runs(tenant loom.TenantID, want map[string]int) {
 	w.eventually(20*time.Second, fmt.Sprintf("tasks of %s as %v", tenant, want), func() bool { return fmt.Sprint(w.running(tenant)) == fmt.Sprint(want) })
 }
 
-// renewals waits until every provisioner has acted upon what it was dealt by now,
+// renewals waits until every provisioner has acted upon what it was assigned by now,
 // looked over its queues and had time to take what it should not.
 func (w *world) renewals() {
 	w.t.Helper()
@@ -89,13 +89,13 @@ func (w *world) provisionerOf(runner work.Runner, capacity int, only string) str
 func (w *world) setWorkers(tenant loom.TenantID, n int) {
 	w.t.Helper()
 	w.exec(`UPDATE tenants SET workers = $2 WHERE id = $1`, tenant, n)
-	w.eventually(20*time.Second, "the workers to be dealt", func() bool {
+	w.eventually(20*time.Second, "the workers to be assigned", func() bool {
 		return w.count(`SELECT coalesce(sum(workers), 0) FROM worker_assignments WHERE tenant_id = $1`, tenant) == n
 	})
 }
 
 // TestTenantsGetTheirShareOfEachProcess deals workers of two tenants over two
-// processes: each runs exactly what it was dealt, also where it has idle slots,
+// processes: each runs exactly what it was assigned, also where it has idle slots,
 // and a changed number neither interrupts what runs nor holds the other tenant up.
 func TestTenantsGetTheirShareOfEachProcess(t *testing.T) {
 	t.Parallel()
@@ -105,7 +105,7 @@ func TestTenantsGetTheirShareOfEachProcess(t *testing.T) {
 	w.scheduler()
 	first := w.provisionerOf(runner, 4, "t1")
 	second := w.provisionerOf(runner, 8, "")
-	w.eventually(20*time.Second, "the workers to be dealt", func() bool { return w.count(`SELECT coalesce(sum(workers), 0) FROM worker_assignments`) == 6 })
+	w.eventually(20*time.Second, "the workers to be assigned", func() bool { return w.count(`SELECT coalesce(sum(workers), 0) FROM worker_assignments`) == 6 })
 	w.renewals()
 	c1, n1 := w.cluster("t1", 12)
 	c2, n2 := w.cluster("t2", 12)

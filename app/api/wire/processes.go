@@ -25,7 +25,7 @@ func NewProvisioner(p processes.Process) Provisioner {
 }
 
 // Process is a running process. Capacity, the number of tasks that
-// run, and the workers dealt to tenants, by name, are those of a provisioner.
+// run, and the workers assigned to tenants, by name, are those of a provisioner.
 type Process struct {
 	ID       loom.ProcessID `json:"id"`
 	Kind     string         `json:"kind" enum:"web,scheduler,provisioner"`

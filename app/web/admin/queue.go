@@ -51,7 +51,7 @@ func (s *Server) adminQueue(w http.ResponseWriter, r *http.Request, actor loom.A
 		oldest.Text = ui.Duration(q.Now.Sub(q.Oldest))
 	}
 	m.Parts = []templ.Component{ui.Banner(banner), ui.Definitions([]ui.Def{oldest,
-		{Term: "Workers wanted", Text: strconv.Itoa(q.Share.Requested)}, {Term: "Workers dealt", Text: strconv.Itoa(q.Share.Assigned)}, {Term: "Workers busy", Text: strconv.Itoa(q.Share.Busy)},
+		{Term: "Workers wanted", Text: strconv.Itoa(q.Share.Requested)}, {Term: "Workers assigned", Text: strconv.Itoa(q.Share.Assigned)}, {Term: "Workers busy", Text: strconv.Itoa(q.Share.Busy)},
 	}), s.queueGrid(q, running), s.busyGrid(busy)}
 	return s.LiveSheet(w, r, actor, route.TopicTenant(), page.AdminFrame("Queue", route.AdminQueue()), m)
 }

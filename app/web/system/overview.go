@@ -48,7 +48,7 @@ func (s *Server) systemOverview(w http.ResponseWriter, r *http.Request, actor lo
 	tiles := []ui.TileModel{{Number: tenants, Label: "Tenants", Href: route.SystemTenants()}}
 	if f := figures.Workers; f != nil {
 		free := max(f.Capacity-f.Assigned, 0)
-		tile := ui.TileModel{Number: strconv.Itoa(free) + " / " + strconv.Itoa(f.Capacity), Label: "Workers available", Note: strconv.Itoa(f.Assigned) + " dealt to tenants", Href: route.SystemWorkers()}
+		tile := ui.TileModel{Number: strconv.Itoa(free) + " / " + strconv.Itoa(f.Capacity), Label: "Workers available", Note: strconv.Itoa(f.Assigned) + " assigned to tenants", Href: route.SystemWorkers()}
 		if f.Assigned < f.Wanted {
 			tile.Note, tile.Tone = strconv.Itoa(f.Wanted-f.Assigned)+" of "+strconv.Itoa(f.Wanted)+" wanted are missing", ui.ToneWarn
 		}
@@ -75,7 +75,7 @@ func workerAlert(f loom.Figures) []ui.BannerModel {
 		return nil
 	}
 	return []ui.BannerModel{{Tone: ui.ToneWarn, Action: "Workers", ActionHref: route.SystemWorkers(),
-		Text: "Tenants are promised " + ui.Count(f.Workers.Wanted, "worker", "workers") + ", but only " + strconv.Itoa(f.Workers.Assigned) + " could be dealt. Start another provisioner, or raise LOOM_PROVISIONER_CAPACITY."}}
+		Text: "Tenants are promised " + ui.Count(f.Workers.Wanted, "worker", "workers") + ", but only " + strconv.Itoa(f.Workers.Assigned) + " could be assigned. Start another provisioner, or raise LOOM_PROVISIONER_CAPACITY."}}
 }
 
 // workerlessAlert names the tenants that have no workers.

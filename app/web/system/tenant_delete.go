@@ -107,7 +107,7 @@ func (s *Server) systemTenantDelete(w http.ResponseWriter, r *http.Request, acto
 	if typed := f.Get(adminview.FieldConfirm); typed != name {
 		return s.tenantDeletePage(w, r, actor, typed, page.BadConfirm(title, name), http.StatusUnprocessableEntity)
 	}
-	if t.Workers > 0 && t.ID != loom.SuperTenant { // also while none of them is dealt, as while its queue is paused
+	if t.Workers > 0 && t.ID != loom.SuperTenant { // also while none of them is assigned, as while its queue is paused
 		return s.tenantDeletePage(w, r, actor, name, ui.FormErrors{}, http.StatusConflict)
 	}
 	err = s.Accounts.DeleteTenant(r.Context(), actor, name)

@@ -322,7 +322,7 @@ func (s *Server) systemTenants(w http.ResponseWriter, r *http.Request, actor loo
 		use, work := uses[t.ID], workers[t.ID]
 		share := adminview.Cell{Text: strconv.Itoa(t.Workers)}
 		if work.Assigned < t.Workers && work.Paused.At.IsZero() {
-			share.Sub = strconv.Itoa(work.Assigned) + " dealt"
+			share.Sub = strconv.Itoa(work.Assigned) + " assigned"
 		}
 		switch {
 		case !work.Paused.At.IsZero():
@@ -526,7 +526,7 @@ func (s *Server) tenantPage(w http.ResponseWriter, r *http.Request, actor loom.A
 	m.Parts = []templ.Component{
 		ui.Definitions(append([]ui.Def{
 			{Term: "Clusters", Text: page.UsedOf(use.Clusters, use.MaxClusters)}, {Term: "Nodes", Text: page.UsedOf(use.Nodes, use.MaxNodes)},
-			{Term: "Workers", Text: strconv.Itoa(work.Assigned) + " of " + strconv.Itoa(t.Workers) + " dealt, " + strconv.Itoa(work.Busy) + " busy"}, {Term: "Tasks that wait", Text: strconv.Itoa(queue.Waiting)},
+			{Term: "Workers", Text: strconv.Itoa(work.Assigned) + " of " + strconv.Itoa(t.Workers) + " assigned, " + strconv.Itoa(work.Busy) + " busy"}, {Term: "Tasks that wait", Text: strconv.Itoa(queue.Waiting)},
 			{Term: "Created", Value: ui.Time(t.Created, s.Now())},
 		}, permitDefs(t.Permits)...)),
 		page.QuotaBars(use),

@@ -40,7 +40,7 @@ func (s *Server) systemWorkers(w http.ResponseWriter, r *http.Request, actor loo
 		}
 		others.Rows = append(others.Rows, []adminview.Cell{{Text: string(p.ID), Mono: true, Sub: p.Host}, {Text: p.Kind}, {Text: p.Version}, {Time: p.Started}, {Time: p.LastSeen, ShowTime: true}, lastError(p)})
 	}
-	m := adminview.PageModel{Title: "Workers", Intro: "Processes whose lease runs. Provisioners do the tasks; their workers are dealt to the tenants by what each is to have.",
+	m := adminview.PageModel{Title: "Workers", Intro: "Processes whose lease runs. Provisioners do the tasks; their workers are assigned to the tenants by what each is to have.",
 		Calls: []ui.JSONCall{page.Call("list", http.MethodGet, "/v2/provisioners", "")}}
 	if len(processes) > 0 {
 		others.CSV, others.JSON = s.ExportsAt(route.SystemWorkers(), nil)
@@ -118,10 +118,10 @@ func (s *Server) systemWorkerAsk(w http.ResponseWriter, r *http.Request, actor l
 	switch r.PathValue("verb") {
 	case "drain":
 		m.Button, m.Busy = "Drain "+string(p.ID), "Draining…"
-		m.Lines = []string{"It takes no new tasks; its workers are dealt to other provisioners. What it works on goes on: " + byTenant(p.Working) + ".", "It may be resumed at any time."}
+		m.Lines = []string{"It takes no new tasks; its workers are assigned to other provisioners. What it works on goes on: " + byTenant(p.Working) + ".", "It may be resumed at any time."}
 	case "resume":
 		m.Button, m.Busy, m.Harmless = "Resume "+string(p.ID), "Resuming…", true
-		m.Lines = []string{"It takes tasks again, and workers are dealt to it."}
+		m.Lines = []string{"It takes tasks again, and workers are assigned to it."}
 	default:
 		return loom.NewError(loom.NotFound, "There is no page %.100s.", r.URL.Path)
 	}

@@ -78,7 +78,7 @@ func Main([]string) int {
 		what string
 		do   func(stageSettings, func(string, any)) error
 	}{
-		{"enter its root", enterRoot}, {"set up its network", setUpNetwork}, {"give up rights", seal}, {"write its files", writeFiles}, {"stand behind the host", standBehind}, {"start its services", startServices},
+		{"enter its root", enterRoot}, {"set up its network", setUpNetwork}, {"give up rights", seal}, {"write its files", writeFiles}, {"raise its OOM score", raiseOOMScore}, {"start its services", startServices},
 	} {
 		if err := step.do(settings, say); err != nil {
 			say("fail", fmt.Errorf("%s: %w", step.what, err))
@@ -381,9 +381,9 @@ func passwdEntry(name string) (account, error) {
 	return account{}, fmt.Errorf("no user %s on the machine", name)
 }
 
-// standBehind has the kernel end programs of the machine before those of the host when
-// memory is short; see spared.
-func standBehind(stageSettings, func(string, any)) error {
+// raiseOOMScore makes the kernel end programs of the machine before those of the host when
+// memory is short; see unspared.
+func raiseOOMScore(stageSettings, func(string, any)) error {
 	err := os.WriteFile("/proc/self/oom_score_adj", []byte(unspared), 0)
 	if errors.Is(err, os.ErrPermission) { // Loom itself has more
 		return nil
