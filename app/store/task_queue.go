@@ -109,7 +109,7 @@ func SumQueued(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) (Qu
 
 // Queueing is what an operation with tasks that are ready may wait for.
 type Queueing struct {
-	// Wanted are the workers that the tenant is to have, Dealt those that live
+	// Wanted are the workers that the tenant is to have, Assigned those that live
 	// provisioners hold for it, Busy the tasks of the tenant that run.
 	Wanted   int `db:"wanted"`
 	Assigned int `db:"assigned"`
