@@ -28,7 +28,7 @@ func (s *Server) systemWorkers(w http.ResponseWriter, r *http.Request, actor loo
 		return err
 	}
 	provisioners := adminview.TableModel{ID: "provisioners", Caption: "Provisioners", ShowCaption: true, Now: s.Now(),
-		Columns: []ui.Column{{Label: "Process"}, {Label: "State"}, {Label: "Capacity", Numeric: true}, {Label: "Dealt to"}, {Label: "At work for"}, {Label: "Renewed", Low: true}, {Label: "Last error"}, {Label: "Actions", LabelHidden: true}},
+		Columns: []ui.Column{{Label: "Process"}, {Label: "State"}, {Label: "Capacity", Numeric: true}, {Label: "Assigned to"}, {Label: "At work for"}, {Label: "Renewed", Low: true}, {Label: "Last error"}, {Label: "Actions", LabelHidden: true}},
 		Empty:   ui.EmptyModel{Icon: "server", Text: "No provisioner runs, so no task starts. Start one with “loom provisioner”."}}
 	others := adminview.TableModel{ID: "others", Caption: "Other processes", ShowCaption: true, Now: s.Now(),
 		Columns: []ui.Column{{Label: "Process"}, {Label: "Kind"}, {Label: "Version", Low: true}, {Label: "Started"}, {Label: "Renewed", Low: true}, {Label: "Last error"}},
@@ -40,7 +40,7 @@ func (s *Server) systemWorkers(w http.ResponseWriter, r *http.Request, actor loo
 		}
 		others.Rows = append(others.Rows, []adminview.Cell{{Text: string(p.ID), Mono: true, Sub: p.Host}, {Text: p.Kind}, {Text: p.Version}, {Time: p.Started}, {Time: p.LastSeen, ShowTime: true}, lastError(p)})
 	}
-	m := adminview.PageModel{Title: "Workers", Intro: "Processes whose lease runs. Provisioners do the tasks; their workers are assigned to the tenants by what each is to have.",
+	m := adminview.PageModel{Title: "Workers", Intro: "Processes whose lease runs. Provisioners run the tasks; their workers are assigned to tenants by the number each has requested.",
 		Calls: []ui.JSONCall{page.Call("list", http.MethodGet, "/v2/provisioners", "")}}
 	if len(processes) > 0 {
 		others.CSV, others.JSON = s.ExportsAt(route.SystemWorkers(), nil)
