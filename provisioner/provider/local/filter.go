@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -354,7 +353,7 @@ func nft(script string) error {
 	if err != nil {
 		return loom.NewError(loom.Unavailable, "Local machines need the program “nft”: install the Debian package nftables.")
 	}
-	cmd := exec.Command(tool, "-f", "-")
+	cmd := command(context.Background(), tool, "-f", "-")
 	cmd.Stdin = strings.NewReader(script)
 	cmd.Env = []string{"LC_ALL=C"} // denyInternet reads its words
 	var out bytes.Buffer

@@ -29,6 +29,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"syscall"
 
 	"loom/app/diskspace"
 	"loom/app/loom"
@@ -201,6 +202,15 @@ func findTool(name string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("find %s: %w", name, exec.ErrNotFound)
+}
+
+// command returns a command in a process group of its own: Ctrl-C goes to the whole
+// group of a terminal, and a task that a stopping Loom still ends must not lose the
+// program that it runs.
+func command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return cmd
 }
 
 // machineID derives a machine's id from the idempotency key, so that looking a

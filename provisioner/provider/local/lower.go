@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -57,7 +56,7 @@ func (l *Local) copyRoot(ctx context.Context, from, to string, first int) error 
 	defer os.RemoveAll(temp)
 	ctx, stop := l.withinRoom(ctx, temp, refused, "")
 	defer stop()
-	if out, err := exec.CommandContext(ctx, "cp", "--archive", "--reflink=auto", "--", from, temp).CombinedOutput(); errors.Is(context.Cause(ctx), loom.Exhausted) {
+	if out, err := command(ctx, "cp", "--archive", "--reflink=auto", "--", from, temp).CombinedOutput(); errors.Is(context.Cause(ctx), loom.Exhausted) {
 		return context.Cause(ctx)
 	} else if err != nil {
 		return fmt.Errorf("copy the base root %s: %w: %s", from, err, out)

@@ -98,3 +98,17 @@ func TestUndecided(t *testing.T) {
 		}
 	}
 }
+
+// TestCommandsOutliveCtrlC: Ctrl-C reaches the process group of the terminal, and a
+// program that a task runs is not in it.
+func TestCommandsOutliveCtrlC(t *testing.T) {
+	t.Parallel()
+	out, err := command(t.Context(), "sh", "-c", `read pid name state parent group rest < /proc/self/stat; echo "$$ $group"`).Output()
+	var pid, group int
+	if _, scanErr := fmt.Sscan(string(out), &pid, &group); err != nil || scanErr != nil {
+		t.Fatalf("%q: %v, %v", out, err, scanErr)
+	}
+	if group != pid {
+		t.Errorf("process %d is in group %d, which Ctrl-C ends", pid, group)
+	}
+}

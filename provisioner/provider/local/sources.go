@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -134,7 +133,7 @@ func sourceLine(uri, name string, components []string, signedBy, suite string) [
 // hostAptOptions passes the host's proxy settings on, to the build and to the
 // machines; none when the host has no apt.
 func hostAptOptions(ctx context.Context) []string {
-	out, err := exec.CommandContext(ctx, "apt-config", "dump", "--no-empty", "--format", `%f "%v";%n`, "Acquire").Output()
+	out, err := command(ctx, "apt-config", "dump", "--no-empty", "--format", `%f "%v";%n`, "Acquire").Output()
 	if err != nil {
 		return nil
 	}
