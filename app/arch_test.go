@@ -14,7 +14,7 @@ import (
 )
 
 // useCases may be imported by surfaces and by jobs/work; not by each other.
-var useCases = []string{"app/account", "app/catalog", "app/clusters", "app/execution", "app/processes", "app/live", "app/hook"}
+var useCases = []string{"app/account", "app/catalog", "app/clusters", "app/execution", "app/fleet", "app/processes", "app/live", "app/hook"}
 
 // area is what the pages of an area may import; never another area. Their forms make the
 // bodies of REST requests, which app/api/wire reads.
@@ -46,6 +46,7 @@ var may = map[string][]string{
 	"app/execution":         {"app/cache", "app/store", "app/secret", "app/loom", "jobs", "solver", "planner/..."},
 	"app/processes":         {"app/store", "app/secret", "app/loom", "app/failpoint", "jobs"},
 	"app/live":              {"app/store", "app/loom"},
+	"app/fleet":             {"app/store", "app/loom"},
 	"app/hook":              {"app/store", "app/secret", "app/loom", "app/places"},
 	"app/httpx":             {"app/places", "app/loom", "app/account", "app/live", "static"},
 	"app/web":               {"app/httpx", "static", "app/web/page", "app/web/clusters", "app/web/catalog", "app/web/admin", "app/web/reports", "app/web/system", "app/web/account", "app/web/docs"},
@@ -102,7 +103,7 @@ var testOnly = []string{"app/api/wire/schema", "app/archive/archivetest", "app/t
 // foreign lists imports from outside that only some packages may have.
 var foreign = map[string][]string{
 	"github.com/lib/pq":       {"app/store", "migrations", "app/wiring/devdb", "app/testkit"},
-	"github.com/jmoiron/sqlx": {"app/store", "migrations", "app/lab", "app/wiring", "app/account", "app/catalog", "app/clusters", "app/execution", "app/processes", "app/live", "app/hook", "app/testkit", "jobs/work"},
+	"github.com/jmoiron/sqlx": {"app/store", "migrations", "app/lab", "app/wiring", "app/account", "app/catalog", "app/clusters", "app/execution", "app/fleet", "app/processes", "app/live", "app/hook", "app/testkit", "jobs/work"},
 	"github.com/riverqueue":   {"jobs/work", "migrations"},
 	"github.com/jackc/pgx":    {"jobs/work", "migrations"},
 	"gocloud.dev/blob":        {"app/catalog"},
@@ -111,7 +112,7 @@ var foreign = map[string][]string{
 	"github.com/a-h/templ":    {"views", "app/web", "app/httpx", "app/testkit/golden"},
 	"github.com/gorilla":      {"app/httpx", "app/web"},
 	"net/http":                {"app/httpx", "app/web", "app/api", "app/lab", "app/wiring", "static", "app/telemetry", "views", "app/testkit", "provisioner", "app/live", "app/hook"},
-	"golang.org/x/crypto/ssh": {"provisioner", "app/account", "app/clusters"},
+	"golang.org/x/crypto/ssh": {"provisioner", "app/account", "app/clusters", "app/lab"},
 	// One provider per client of a cloud; the catalog bounds the requests of its bucket.
 	"github.com/aws":          {"provisioner/provider/aws", "app/catalog", "app/testkit/s3test"},
 	"github.com/digitalocean": {"provisioner/provider/digitalocean"},

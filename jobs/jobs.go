@@ -25,7 +25,9 @@ const (
 	// tenant's share of workers and that somebody waits for: it takes seconds.
 	ProbeQueue = "probe"
 	// SweepQueue is the same for what takes minutes: lists of machines, removals.
-	SweepQueue   = "sweep"
+	SweepQueue = "sweep"
+	// JournalQueue is the same for journals of services that somebody reads.
+	JournalQueue = "journal"
 	tenantPrefix = "tenant_"
 )
 
@@ -111,6 +113,17 @@ func (p ProbeProvider) Queue() string {
 	}
 	return ProbeQueue
 }
+
+// FollowJournal follows the journal of a service for somebody who reads it.
+type FollowJournal struct {
+	JournalID string `json:"journal_id"`
+}
+
+// Kind is "follow_journal".
+func (FollowJournal) Kind() string { return "follow_journal" }
+
+// Queue is that of journals.
+func (FollowJournal) Queue() string { return JournalQueue }
 
 // SweepProviders asks for a look at every provider that may have machines which
 // no node claims.

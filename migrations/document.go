@@ -28,7 +28,7 @@ type described struct{ name, comment string }
 
 var (
 	subjectLine  = regexp.MustCompile(`^-- (.+?) -{5,}$`)
-	createTable  = regexp.MustCompile(`^CREATE TABLE (?:IF NOT EXISTS )?(\w+) \($`)
+	createTable  = regexp.MustCompile(`^CREATE (?:UNLOGGED )?TABLE (?:IF NOT EXISTS )?(\w+) \($`)
 	alterTable   = regexp.MustCompile(`^ALTER TABLE (?:IF EXISTS )?(?:ONLY )?(\w+)\b(.*)$`)
 	dropTable    = regexp.MustCompile(`^DROP TABLE (?:IF EXISTS )?(\w+)`)
 	columnLine   = regexp.MustCompile(`^ {4}([a-z]\w*)\s+(\w+(?:\[\])?)`)

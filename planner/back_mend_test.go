@@ -45,6 +45,10 @@ func failing(t *testing.T, r *rand.Rand) (Change, loom.Plan, *world) {
 			}
 		}
 	}
+	if r.IntN(3) == 0 {
+		change := randomRepair(r)
+		return change, must(t, change), newWorld(change.Before)
+	}
 	change := randomChange(r)
 	change.After = change.Before
 	change.Action = runtimeActions[r.IntN(len(runtimeActions))]

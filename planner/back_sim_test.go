@@ -173,6 +173,13 @@ func (w *world) runOnNode(task loom.PlanTask, layout State, half bool, r *rand.R
 		if !half || r.IntN(2) == 0 {
 			delete(w.machines, task.Node)
 		}
+	case loom.ActionReboot:
+		if m == nil {
+			return fmt.Errorf("there is no machine to reboot")
+		}
+		for _, s := range m.services {
+			s.running = s.running && half && r.IntN(2) == 0
+		}
 	case loom.ActionConfirm, loom.ActionBootstrap:
 		if m == nil || task.Action == loom.ActionBootstrap && !m.confirmed {
 			return fmt.Errorf("there is no machine to prepare")

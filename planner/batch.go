@@ -18,7 +18,8 @@ func FinishesBatch(action loom.ClusterAction, notifies bool) bool {
 	switch action {
 	case loom.ClusterUpgrade, loom.ClusterResize:
 		return true
-	case loom.ClusterAuthorize: // one machine that does not answer keeps nobody off the others
+	// One machine that does not answer keeps nobody off the others.
+	case loom.ClusterAuthorize, loom.RepairRestart, loom.RepairConfigure, loom.RepairReboot:
 		return true
 	case loom.AddServices, loom.RemoveServices, loom.ClusterExpand, loom.ClusterShrink, loom.ClusterRepair, loom.Rollback:
 		return notifies

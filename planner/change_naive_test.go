@@ -238,7 +238,7 @@ func (e *expected) build() {
 			default:
 				added, rest := without(a.Services, b.Services), e.change.Remaining[id]
 				var last []string
-				for _, action := range []loom.TaskAction{loom.ActionConfirm, loom.ActionBootstrap} {
+				for _, action := range []loom.TaskAction{loom.ActionReboot, loom.ActionConfirm, loom.ActionBootstrap} {
 					if slices.Contains(rest[""], action) || action == loom.ActionBootstrap && len(added) > 0 {
 						last = s.chain(e.after, id, last, nil, action)
 					}

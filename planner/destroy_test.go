@@ -87,7 +87,7 @@ func TestNothingDestroysByAccident(t *testing.T) {
 		}
 	}
 	for _, action := range loom.ClusterActions {
-		if kinds[action] == 0 && action.Steps() != nil {
+		if kinds[action] == 0 && (action.Steps() != nil || slices.Contains(repairActions, action)) {
 			t.Errorf("no %s was tried: %v", action, kinds)
 		}
 	}
@@ -107,7 +107,8 @@ func must(t *testing.T, change Change) loom.Plan {
 	return plan
 }
 
-// TestKeysDestroyNothing tries every end of a KEYS task with everything else at random,
+// TestKeysDestroyNothing tries every end of a KEYS and of a REBOOT task with everything else at random,
+// and of a CONFIRM where the operation made no machine,
 // and plans for clusters of all kinds: there is nothing in them but keys, one task for each
 // node that is named.
 func TestKeysDestroyNothing(t *testing.T) {
@@ -115,7 +116,7 @@ func TestKeysDestroyNothing(t *testing.T) {
 	for seed := range backCases(t) {
 		r := newRand(seed, 37)
 		in := DecideInput{
-			Action: loom.ActionKeys, Row: loom.TaskID(r.Uint64() >> 1), HasMachine: r.IntN(2) == 0, Made: r.IntN(2) == 0, MaxAttempts: r.IntN(5),
+			Action: []loom.TaskAction{loom.ActionKeys, loom.ActionReboot, loom.ActionConfirm}[r.IntN(3)], Row: loom.TaskID(r.Uint64() >> 1), HasMachine: r.IntN(2) == 0, Made: r.IntN(2) == 0, MaxAttempts: r.IntN(5),
 			Result: loom.TaskResult{Status: r.IntN(300) - 1, Interrupted: r.IntN(4) == 0, Aborted: r.IntN(4) == 0, KeepMachine: r.IntN(2) == 0, RetryAfter: r.IntN(9999)},
 		}
 		for range r.IntN(4) {
@@ -124,6 +125,7 @@ func TestKeysDestroyNothing(t *testing.T) {
 		if r.IntN(2) == 0 {
 			in.Result.Result = map[string]any{"providerid": "i-1"}
 		}
+		in.Made = in.Made && in.Action != loom.ActionConfirm
 		if d := Decide(in); d.Verdict == Recreate || len(d.First) > 0 {
 			t.Fatalf("seed %d: %+v leads to %+v", seed, in, d)
 		}

@@ -7,13 +7,17 @@ import (
 	"loom/app/loom"
 )
 
-// RemainingActions are actions that earlier operations left open on machines that stay: by node and
-// service, those of the node itself under the service "".
+// RemainingActions are actions to be done on machines that stay, because earlier operations left
+// them open or because a repair asks for them: by node and service, those of the node itself under
+// the service "".
 type RemainingActions map[loom.NodeID]map[string][]loom.TaskAction
 
 // remainingSteps are what can be left to do of a service: it is stopped where a restart was
-// begun.
-var remainingSteps = append([]loom.TaskAction{loom.ActionStop}, installSteps...)
+// begun, or is asked for. stayingSteps are what can be left to do of a machine that stays.
+var (
+	remainingSteps = append([]loom.TaskAction{loom.ActionStop}, installSteps...)
+	stayingSteps   = []loom.TaskAction{loom.ActionReboot, loom.ActionConfirm, loom.ActionBootstrap}
+)
 
 // applyRemaining takes in what is left to do on machines that stay. Invalid for a node that
 // does not stay as it is, for a service that is not on it and for an action that is no
@@ -38,7 +42,7 @@ func (d *delta) applyRemaining(rest RemainingActions) error {
 		}
 		n.remaining = map[int][]loom.TaskAction{}
 		for name, actions := range services {
-			service, steps := nodeTask, machineSteps[1:]
+			service, steps := nodeTask, stayingSteps
 			if name != "" {
 				service, steps = slices.Index(d.names, name), remainingSteps
 			}
@@ -65,7 +69,7 @@ func (d *delta) applyRemaining(rest RemainingActions) error {
 func (n *nodeDelta) remainingParts(d *delta) []part {
 	var own []loom.TaskAction
 	var services []int
-	for _, action := range machineSteps {
+	for _, action := range stayingSteps {
 		if slices.Contains(n.remaining[nodeTask], action) || action == loom.ActionBootstrap && len(n.added) > 0 {
 			own = append(own, action)
 		}

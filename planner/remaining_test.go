@@ -22,7 +22,7 @@ func randomRest(r *rand.Rand, change Change) RemainingActions {
 		}
 		rest[id] = map[string][]loom.TaskAction{}
 		if r.IntN(3) == 0 {
-			rest[id][""] = []loom.TaskAction{loom.ActionBootstrap, loom.ActionConfirm}[r.IntN(2):]
+			rest[id][""] = []loom.TaskAction{loom.ActionReboot, loom.ActionBootstrap, loom.ActionConfirm}[r.IntN(3):]
 		}
 		for _, name := range after.Services {
 			if slices.Contains(before.Services, name) && r.IntN(2) == 0 {
@@ -64,6 +64,66 @@ func TestRepairFinishesTheRest(t *testing.T) {
 		change.Remaining = wrong
 		if _, err := MakeChange(change); !errors.Is(err, loom.Invalid) {
 			t.Errorf("%v: %v", wrong, err)
+		}
+	}
+}
+
+// randomRepair repairs some nodes of a cluster in one of the ways that keep their machines.
+func randomRepair(r *rand.Rand) Change {
+	change := randomChange(r)
+	change.After, change.Remaining = change.Before, RemainingActions{}
+	change.Action = repairActions[r.IntN(len(repairActions))]
+	own, steps := []loom.TaskAction(nil), []loom.TaskAction{loom.ActionStop, loom.ActionStart}
+	switch change.Action {
+	case loom.RepairConfigure:
+		own, steps = []loom.TaskAction{loom.ActionBootstrap}, restartSteps
+	case loom.RepairReboot:
+		own, steps = []loom.TaskAction{loom.ActionReboot, loom.ActionConfirm}, startSteps
+	}
+	for _, n := range change.Before.Nodes {
+		if r.IntN(3) == 0 {
+			continue
+		}
+		change.Remaining[n.ID] = map[string][]loom.TaskAction{"": own}
+		for _, name := range n.Services {
+			if change.Action == loom.RepairReboot || r.IntN(3) > 0 {
+				change.Remaining[n.ID][name] = steps
+			}
+		}
+	}
+	return change
+}
+
+// TestRepairsKeepMachines: what repairs machines that stay never deletes or creates one, and
+// does nothing on nodes and services that it does not name; rolling it back does not either.
+func TestRepairsKeepMachines(t *testing.T) {
+	t.Parallel()
+	for seed := range backCases(t) {
+		r := newRand(seed, 41)
+		change := randomRepair(r)
+		plan := must(t, change)
+		checkShape(t, plan)
+		w := newWorld(change.Before)
+		w.early, w.adopts = true, true
+		op, err := w.execute(plan, change.After, change.Before.Services, r.IntN(len(plan.Tasks)+1), r)
+		if err != nil {
+			t.Fatalf("seed %d: %v\n%s", seed, err, Text(plan))
+		}
+		undo, err := PlanRollback(RollbackInput{Plan: plan, Begun: op.Begun, Done: op.Done, HasMachine: w.unsure(t, r), Before: change.Before, After: change.After})
+		if err != nil {
+			t.Fatalf("seed %d: %v\n%s", seed, err, Text(plan))
+		}
+		for _, p := range []loom.Plan{plan, undo} {
+			for _, task := range p.Tasks {
+				if task.Action == loom.ActionCreate || task.Action == loom.ActionDelete {
+					t.Fatalf("seed %d: %s replaces machines\n%s\n%s", seed, plan.Action, Text(plan), Text(undo))
+				}
+			}
+		}
+		for _, task := range plan.Tasks {
+			if !slices.Contains(change.Remaining[task.Node][task.Service], task.Action) {
+				t.Fatalf("seed %d: nobody asks for task %d\n%s", seed, task.Number, Text(plan))
+			}
 		}
 	}
 }

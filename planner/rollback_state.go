@@ -80,6 +80,9 @@ type placedService struct {
 	definedBy *catalog
 }
 
+// repairActions are those that repair machines which stay: they create and delete none.
+var repairActions = []loom.ClusterAction{loom.RepairRestart, loom.RepairConfigure, loom.RepairReboot}
+
 var restartSteps = []loom.TaskAction{loom.ActionStop, loom.ActionConfigure, loom.ActionStart}
 
 // findMachine says what machine a node has.
@@ -88,6 +91,8 @@ func (k *rollback) findMachine(f *nodeOutcome) {
 	confirms, boots := k.taskProgress(f.at, nodeTask, loom.ActionConfirm), k.taskProgress(f.at, nodeTask, loom.ActionBootstrap)
 	unprepared := boots.planned && !boots.done
 	switch {
+	case slices.Contains(repairActions, k.in.Plan.Action) && f.before != nil && f.after != nil:
+		f.machine, f.needsBootstrap = present, unprepared // a failed CONFIRM says nothing against a machine that was there
 	case confirms.planned && !confirms.done && f.before == nil:
 		f.machine = missing
 	case !deletes.planned && !creates.planned:

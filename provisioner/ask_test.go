@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -173,14 +175,15 @@ func TestMachinesAndTheirRemoval(t *testing.T) {
 	}
 	r := asker(t, mockprovider.New())
 	spec := createSpec()
-	spec.IdempotencyKey, spec.Hostname, spec.Tenant = "k", "web.lab", "t1"
+	spec.IdempotencyKey, spec.Hostname, spec.Tenant, spec.Flavor, spec.Image = "k", "web.lab", "t1", "small", "debian"
 	spec.Ref.Operation.Cluster = 7
 	if got := r.Run(t.Context(), spec, silent{}); got.Status != 0 {
 		t.Fatal(got)
 	}
-	want := loom.TaggedMachine{ID: "mock-n1", Name: "web.lab", Node: "n1", Key: "k", Cluster: "00000007", Tenant: "t1"}
+	want := loom.TaggedMachine{ID: "mock-n1", Name: "web.lab", Node: "n1", Key: "k", Cluster: "00000007", Tenant: "t1",
+		State: loom.StateRunning, Flavor: "small", Image: "debian", Addresses: []string{"198.51.100.173"}}
 	machines, listed, err := r.Machines(t.Context(), call("mock"))
-	if err != nil || !listed || len(machines) != 1 || machines[0] != want {
+	if err != nil || !listed || len(machines) != 1 || !reflect.DeepEqual(machines[0], want) {
 		t.Fatalf("machines: %+v, %v, %v", machines, listed, err)
 	}
 	own := want
@@ -204,5 +207,36 @@ func TestMachinesAndTheirRemoval(t *testing.T) {
 	}
 	if err := r.Remove(t.Context(), call("aws"), want, false); !errors.Is(err, loom.Unavailable) || !strings.Contains(err.Error(), "start one that carries its plugin") {
 		t.Errorf("without the plugin: %v", err)
+	}
+}
+
+// TestMachinesAreBounded: what a list says comes from whoever may label machines there.
+func TestMachinesAreBounded(t *testing.T) {
+	t.Parallel()
+	said := loom.TaggedMachine{ID: "m 1", Name: "hunter2!\x00\n" + strings.Repeat("n", 1000), Node: "a\xff", Key: strings.Repeat("k", 1000), Cluster: "7\x00", Tenant: "t\u202e1",
+		State: "on fire", Flavor: strings.Repeat("f", 1000), Image: "im\xffage", Addresses: []string{"", "10.0.0.2", "10.0.0.1", "<b>", "fe80::1%eth0", "10.0.0.2"}}
+	for i := range 50 {
+		said.Addresses = append(said.Addresses, fmt.Sprint("10.1.0.", i))
+	}
+	list := func(machines ...loom.TaggedMachine) ([]loom.TaggedMachine, error) {
+		given, _, err := asker(t, talker{list: func(context.Context, *loom.ProviderCall) ([]loom.TaggedMachine, error) { return machines, nil }}).Machines(t.Context(), call("mock"))
+		return given, err
+	}
+	machines, err := list(said, loom.TaggedMachine{ID: "m2"})
+	if err != nil || len(machines) != 2 || !reflect.DeepEqual(machines[1], loom.TaggedMachine{ID: "m2"}) {
+		t.Fatalf("%+v, %v", machines, err)
+	}
+	m := machines[0]
+	if m.ID != "m 1" || m.Node != "" || m.Key != "" || m.Cluster != "" || m.Tenant != "" || m.State != loom.StateOther || m.Image != "image" ||
+		len([]rune(m.Name)) != loom.MaxMachineText || !strings.HasPrefix(m.Name, "[redacted] n") || len([]rune(m.Flavor)) != loom.MaxMachineText {
+		t.Errorf("%+v", m)
+	}
+	if len(m.Addresses) != loom.MaxMachineAddresses-1 || !slices.IsSorted(m.Addresses) || m.Addresses[0] != "10.0.0.1" || !slices.Contains(m.Addresses, "fe80::1") {
+		t.Errorf("addresses %v", m.Addresses)
+	}
+	for _, id := range []string{"m\x00", "m\xff", strings.Repeat("m", 1000)} {
+		if machines, err := list(loom.TaggedMachine{ID: id}); !errors.Is(err, loom.Unavailable) {
+			t.Errorf("id %.10q: %+v, %v", id, machines, err)
+		}
 	}
 }

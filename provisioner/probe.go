@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/netip"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -129,6 +130,11 @@ func (r *Runner) Machines(ctx context.Context, call *loom.ProviderCall) (machine
 	if err != nil {
 		return nil, false, hush(redactor, err)
 	}
+	for i, m := range machines {
+		if machines[i], err = (cleaner{redactor}).machine(m); err != nil {
+			return nil, false, err
+		}
+	}
 	return machines, true, nil
 }
 
@@ -137,7 +143,7 @@ func (r *Runner) Machines(ctx context.Context, call *loom.ProviderCall) (machine
 // secrets; others are those of ctx and of this process.
 func (r *Runner) Remove(ctx context.Context, call *loom.ProviderCall, m loom.TaggedMachine, alone bool) error {
 	spec := &loom.TaskSpec{
-		Tenant: call.Tenant, Action: loom.ActionDelete, Attempt: 1, Deadline: time.Now().Add(Limit(loom.ActionDelete)),
+		Tenant: call.Tenant, Action: loom.ActionDelete, Attempt: 1, Deadline: time.Now().Add(loom.DefaultTaskLimit(loom.ActionDelete)),
 		IdempotencyKey: m.Key, Alone: alone, Node: m.Node, Hostname: m.Name, Provider: call.Provider,
 		Results: map[string]any{}, ResourceSet: call.ResourceSet, Sensitive: call.Sensitive, PrivateKey: call.PrivateKey, Reach: call.Reach,
 	}
@@ -174,11 +180,7 @@ func (r *Runner) ask(ctx context.Context, call *loom.ProviderCall, redactor *Red
 		set, release = dir, done
 		redactor.Add(secretFiles(set, &loom.TaskSpec{Provider: call.Provider})...)
 	}
-	env := provider.Env{Files: below(set, "providertypes", call.Provider.Type)}
-	if r.Pool != nil {
-		env.Dialer, env.Handshakes = r.Pool, r.Pool.Dialer()
-	}
-	return provider.WithEnv(ctx, env), release, nil
+	return provider.WithEnv(ctx, r.env(call.Provider.Type, set)), release, nil
 }
 
 // guarded turns a panic of a plugin into an error; the stack goes to the
@@ -324,6 +326,39 @@ func (c cleaner) check(check loom.ProbeCheck) loom.ProbeCheck {
 func (c cleaner) offer(id, name string) (cleanID, cleanName string, ok bool) {
 	cleanID = c.text(id, loom.MaxProbeID)
 	return cleanID, c.text(name, loom.MaxProbeMessage), cleanID == id && len(id) <= loom.MaxProbeID && strings.TrimSpace(id) != ""
+}
+
+// machine returns what a list says of a machine without what nobody can store or show.
+// Addresses come out sorted, so that lists can be compared. An id that cannot be given back
+// as it is makes the whole list useless: the machine would seem to be gone.
+func (c cleaner) machine(m loom.TaggedMachine) (loom.TaggedMachine, error) {
+	if m.ID != plain(m.ID) {
+		return m, loom.NewError(loom.Unavailable, "The provider lists a machine with the id %.100q, which Loom cannot store; mend the plugin, or remove that machine.", m.ID)
+	}
+	clean := loom.TaggedMachine{ID: m.ID, Name: c.text(m.Name, loom.MaxMachineText), Node: loom.NodeID(plain(string(m.Node))), Key: plain(m.Key),
+		Cluster: plain(m.Cluster), Tenant: loom.TenantID(plain(string(m.Tenant))), State: m.State,
+		Flavor: c.text(m.Flavor, loom.MaxMachineText), Image: c.text(m.Image, loom.MaxMachineText)}
+	switch m.State {
+	case "", loom.StateRunning, loom.StateStopped:
+	default:
+		clean.State = loom.StateOther
+	}
+	for _, text := range m.Addresses {
+		if a, err := netip.ParseAddr(text); err == nil && len(clean.Addresses) < loom.MaxMachineAddresses {
+			clean.Addresses = append(clean.Addresses, a.WithZone("").String())
+		}
+	}
+	slices.Sort(clean.Addresses)
+	clean.Addresses = slices.Compact(clean.Addresses)
+	return clean, nil
+}
+
+// plain returns a word that a provider gives a machine by, "" for what is none.
+func plain(word string) string {
+	if len(word) > loom.MaxMachineText || !utf8.ValidString(word) || strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsGraphic(r) }) {
+		return ""
+	}
+	return word
 }
 
 func (c cleaner) probe(p loom.Probe) loom.Probe {

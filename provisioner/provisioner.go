@@ -11,9 +11,6 @@ package provisioner
 import (
 	"errors"
 	"strings"
-	"time"
-
-	"loom/app/loom"
 )
 
 // Causes with which the caller cancels the context of a running attempt
@@ -27,20 +24,6 @@ var (
 
 	errTimedOut = errors.New("timed out")
 )
-
-// Limit is the time an attempt of an action may take when nothing else is set.
-func Limit(action loom.TaskAction) time.Duration {
-	switch action {
-	case loom.ActionCreate, loom.ActionKeys:
-		return 600 * time.Second
-	case loom.ActionDelete:
-		return 900 * time.Second
-	case loom.ActionConfirm, loom.ActionBootstrap, loom.ActionInstall, loom.ActionRemove, loom.ActionConfigure,
-		loom.ActionInitialize, loom.ActionStart, loom.ActionStop, loom.ActionDrain:
-		return 1800 * time.Second
-	}
-	return 1800 * time.Second
-}
 
 // firstLine returns the first line of a message: a result has one line for people.
 func firstLine(message string) string {

@@ -12,6 +12,8 @@ import (
 // housing is a provider with machines of this host: 10.200.0.7 is that of the node n1.
 type housing struct{ scripted }
 
+var _ provider.LocalMachines = housing{}
+
 // Type returns the type.
 func (housing) Type() loom.PluginType {
 	return loom.PluginType{Base: loom.Base{Name: "house"}, Parameters: map[string]loom.FieldGroup{}}
@@ -29,6 +31,9 @@ func (housing) Address(spec *loom.TaskSpec) netip.Addr {
 	}
 	return netip.Addr{}
 }
+
+// Load says nothing.
+func (housing) Load(*loom.TaskSpec) loom.Load { return loom.NoLoad }
 
 // Adopted says that all machines are in order.
 func (housing) Adopted(context.Context, *loom.TaskSpec) error { return nil }

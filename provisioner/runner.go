@@ -48,7 +48,7 @@ func (r *Runner) Run(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) l
 	quiet := redactor.Sink(sink)
 	deadline := spec.Deadline
 	if deadline.IsZero() {
-		deadline = begin.Add(Limit(spec.Action))
+		deadline = begin.Add(loom.DefaultTaskLimit(spec.Action))
 	}
 	ctx, cancel := context.WithDeadlineCause(ctx, deadline, errTimedOut)
 	defer cancel()
@@ -92,6 +92,10 @@ func (r *Runner) attempt(ctx context.Context, spec *loom.TaskSpec, sink loom.Sin
 	switch spec.Action {
 	case loom.ActionCreate, loom.ActionConfirm, loom.ActionDelete:
 		return r.provide(ctx, spec, set, sink)
+	case loom.ActionReboot:
+		result, err := r.reboot(ctx, spec, set, sink)
+		result.KeepMachine = true // whatever came of it
+		return result, err
 	case loom.ActionKeys:
 		return r.keys(ctx, spec, set, sink)
 	case loom.ActionBootstrap:
@@ -136,11 +140,7 @@ func (r *Runner) provide(ctx context.Context, spec *loom.TaskSpec, set string, s
 	if !ok {
 		return missing(spec, r.Providers.Missing(spec.Provider.Type)), nil
 	}
-	env := provider.Env{Files: below(set, "providertypes", spec.Provider.Type)}
-	if r.Pool != nil {
-		env.Dialer, env.Handshakes = r.Pool, r.Pool.Dialer()
-	}
-	ctx = provider.WithEnv(ctx, env)
+	ctx = provider.WithEnv(ctx, r.env(spec.Provider.Type, set))
 	call := func(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
 		return r.create(ctx, p, spec, sink)
 	}
@@ -166,6 +166,15 @@ func (r *Runner) provide(ctx context.Context, spec *loom.TaskSpec, set string, s
 		result.Result[loom.KeysFact] = nil
 	}
 	return result, err
+}
+
+// env is what the process lends to a provider of a type.
+func (r *Runner) env(providerType, set string) provider.Env {
+	env := provider.Env{Files: below(set, "providertypes", providerType)}
+	if r.Pool != nil {
+		env.Dialer, env.Handshakes = r.Pool, r.Pool.Dialer()
+	}
+	return env
 }
 
 // keys puts public keys on the machine, which stays the one it is whatever comes of it.

@@ -169,15 +169,6 @@ func TestRunnerChooses(t *testing.T) {
 	}
 }
 
-func TestLimit(t *testing.T) {
-	t.Parallel()
-	for _, action := range loom.TaskActions {
-		if limit := Limit(action); limit < 600*time.Second || limit > 1800*time.Second {
-			t.Errorf("%s: %s", action, limit)
-		}
-	}
-}
-
 func TestRegistriesRefuseDoubles(t *testing.T) {
 	t.Parallel()
 	if _, err := provider.NewRegistry(mockprovider.New(), mockprovider.New()); !errors.Is(err, loom.Invalid) {

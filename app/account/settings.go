@@ -25,6 +25,8 @@ type SettingsChange struct {
 	MaxTokenDays       *int
 	EndlessTokens      bool
 	RequireLease       *bool
+	AutomaticRepairs   *bool
+	RepairsPerDay      *int
 }
 
 // UpdateSettings changes settings of the actor's tenant. Tokens and clusters that
@@ -53,6 +55,12 @@ func (a *Accounts) UpdateSettings(ctx context.Context, actor loom.Actor, in Sett
 		}
 		if in.RequireLease != nil {
 			after.RequireLease = *in.RequireLease
+		}
+		if in.AutomaticRepairs != nil {
+			after.AutomaticRepairs = *in.AutomaticRepairs
+		}
+		if in.RepairsPerDay != nil {
+			after.RepairsPerDay = *in.RepairsPerDay
 		}
 		if err := loom.InvalidFields(after.Normalize()); err != nil {
 			return loom.Settings{}, err

@@ -28,12 +28,13 @@ func TestTenantSettings(t *testing.T) {
 		"leaseReminderHours":    {LeaseReminderHours: []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}},
 		"leaseGraceHours":       {LeaseGraceHours: ptr(-1)},
 		"maxTokenDays":          {MaxTokenDays: ptr(0)},
+		"repairsPerDay":         {RepairsPerDay: ptr(1001)},
 	} {
 		if _, err := b.UpdateSettings(b.ctx, b.admin, in); !errors.Is(err, loom.Invalid) || fieldsOf(err) != want {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
-	got, err = b.UpdateSettings(b.ctx, b.admin, account.SettingsChange{LeaseReminderHours: []int{1, 48, 1}, RequireLease: ptr(true), MaxTokenDays: ptr(10)})
+	got, err = b.UpdateSettings(b.ctx, b.admin, account.SettingsChange{LeaseReminderHours: []int{1, 48, 1}, RequireLease: ptr(true), MaxTokenDays: ptr(10), AutomaticRepairs: ptr(false), RepairsPerDay: ptr(0)})
 	want := loom.Settings{LeaseReminderHours: []int{48, 1}, MaxTokenDays: ptr(10), RequireLease: true}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("changed %+v, %v", got, err)

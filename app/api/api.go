@@ -20,6 +20,7 @@ import (
 	"loom/app/catalog"
 	"loom/app/clusters"
 	"loom/app/execution"
+	"loom/app/fleet"
 	"loom/app/hook"
 	"loom/app/httpx"
 	"loom/app/live"
@@ -37,6 +38,7 @@ type Deps struct {
 	Operations *execution.Operations
 	Hooks      *hook.Hooks
 	Processes  *processes.Processes
+	Fleet      *fleet.Fleet
 	// Hub wakes event streams and followers of logs; something must Run it.
 	Hub      *live.Hub
 	Sessions *httpx.Sessions

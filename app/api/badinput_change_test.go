@@ -75,6 +75,11 @@ func TestBadInputOfChanges(t *testing.T) {
 		{"nothing", "repair", `{}`, "nodes"},
 		{"no nodes", "repair", `{"nodes":[]}`, "nodes"},
 		{"no node of that id", "repair", `{"nodes":["00000000-0000-0000-0000-000000000000"]}`, "nodes"},
+		{"no such way", "repair", `{"nodes":["00000000-0000-0000-0000-000000000000"],"how":"explode"}`, "how"},
+		{"a way in a list", "repair", `{"nodes":["00000000-0000-0000-0000-000000000000"],"how":["reboot"]}`, "how"},
+		{"services of a reboot", "repair", `{"nodes":["00000000-0000-0000-0000-000000000000"],"how":"reboot","services":["web"]}`, "services"},
+		{"services of a replacement", "repair", `{"nodes":["00000000-0000-0000-0000-000000000000"],"services":["web"]}`, "services"},
+		{"dead and restarted", "repair", `{"nodes":["00000000-0000-0000-0000-000000000000"],"how":"restart","dead":["00000000-0000-0000-0000-000000000000"]}`, "dead"},
 		{"undo", "repair", `{"nodes":["\u0000"]}`, "nodes[0]"},
 	} {
 		kind := c.verb

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -96,4 +98,35 @@ func TestChangesOverREST(t *testing.T) {
 	w.finish(id)
 	w.call(w.user, patch, at, `{"protected":true}`).want(200)
 	w.call(w.user, post, at+"/shrink", `{"numMachines":1}`).fails(409, "", "protected")
+}
+
+// TestRepairInPlaceOverREST: each way to repair nodes has an action of its own, and a request
+// without one replaces machines as before.
+func TestRepairInPlaceOverREST(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id := w.cluster(w.user, "grow")
+	w.finish(id)
+	at := "/v2/clusters/" + id
+	node := w.call(w.user, get, at, "").want(200).object()["nodes"].([]any)[1].(map[string]any)["id"].(string)
+	for i, c := range []struct{ more, action, says string }{
+		{`,"how":"restart","services":["web"]`, "repair_restart", "Its services are restarted: web."},
+		{`,"how":"configure"`, "repair_configure", "Its services are configured and restarted: web."},
+		{`,"how":"reboot"`, "repair_reboot", "It is rebooted, and its services are started: web."},
+		{`,"how":"replace"`, "cluster_repair", "It is repaired: a new machine takes its number and host name."},
+		{``, "cluster_repair", "It is repaired: a new machine takes its number and host name."},
+	} {
+		body := `{"nodes":["` + node + `"]` + c.more + `}`
+		p := w.call(w.user, post, "/v2/previews", `{"kind":"repair","clusterId":"`+id+`","request":`+body+`}`).want(200).object()
+		list := w.call(w.user, get, "/v2/previews/"+p["id"].(string)+"/changes", "").want(200).array()
+		if !slices.ContainsFunc(list, func(line map[string]any) bool { return line["object"] == "node" && line["because"] == c.says }) {
+			t.Errorf("%s: the preview says %v", body, list)
+		}
+		began := w.call(w.user, post, at+"/repair", body).want(200).object()
+		op := w.call(w.user, get, at+"/operations/"+strconv.Itoa(i+2), "").want(200).object()
+		if op["id"] != began["operationId"] || op["action"] != c.action {
+			t.Errorf("%s began %v, %v", body, began, op)
+		}
+		w.finish(id)
+	}
 }

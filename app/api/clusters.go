@@ -35,6 +35,9 @@ func (a *api) listClusters(w http.ResponseWriter, r *http.Request, actor loom.Ac
 			in.Statuses = append(in.Statuses, status)
 		}
 	}
+	for _, word := range words(q.Get("health")) {
+		in.Health = append(in.Health, loom.HealthStatus(strings.ToLower(word)))
+	}
 	if err := clusterFilters(r, &in); err != nil {
 		return err
 	}
@@ -152,7 +155,50 @@ func (a *api) clusterStatus(w http.ResponseWriter, r *http.Request, actor loom.A
 	if v.Latest == nil {
 		return loom.NewError(loom.NotFound, "Cluster %s has no operation yet.", v.ID)
 	}
-	return answer(w, r, wire.NewClusterStatus(v.Cluster, *v.Latest))
+	return answer(w, r, wire.NewClusterStatus(v, *v.Latest))
+}
+
+// clusterHealth is what checks last saw.
+func (a *api) clusterHealth(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	id, err := clusterID(r)
+	if err != nil {
+		return err
+	}
+	health, err := a.Fleet.Health(r.Context(), actor, id)
+	if err != nil {
+		return err
+	}
+	return answer(w, r, wire.NewClusterHealth(health))
+}
+
+// nodeLoad is the load of a machine over the last day.
+func (a *api) nodeLoad(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	id, err := clusterID(r)
+	if err != nil {
+		return err
+	}
+	load, err := a.Fleet.Load(r.Context(), actor, id, loom.NodeID(strings.ToLower(r.PathValue("nodeId"))))
+	if err != nil {
+		return err
+	}
+	return answer(w, r, wire.NewNodeLoad(load))
+}
+
+// checkCluster asks for checks; their results come with clusterHealth.
+func (a *api) checkCluster(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	id, body, err := clusterBody(w, r)
+	if err != nil {
+		return err
+	}
+	nodes, err := wire.ReadNodes(body)
+	if err != nil {
+		return err
+	}
+	n, err := a.Fleet.Check(r.Context(), actor, id, nodes)
+	if err != nil {
+		return err
+	}
+	return answer(w, r, wire.Checking{Nodes: n})
 }
 
 func (a *api) clusterConfig(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -22,33 +23,34 @@ const secretMark = "MARKOFACME"
 // what is acme's. ids name acme's objects.
 func foreignBodies(ids map[string]string) map[string]string {
 	return map[string]string{
-		"ClusterCreate":   `{"name":"x","clusterTemplate":"site","numMachines":3}`,
-		"ClusterEdit":     `{"description":"changed"}`,
-		"ExpiryChange":    `{"expireTime":4102444800000}`,
-		"Configure":       `{"config":{"a":1}}`,
-		"Expand":          `{"numMachines":4}`,
-		"Shrink":          `{"numMachines":2}`,
-		"ServicesAdd":     `{"services":["web"]}`,
-		"Repair":          fmt.Sprintf(`{"nodes":[%q]}`, ids["nodeId"]),
-		"Resize":          `{"hardwaretype":"small"}`,
-		"Skip":            `{"reason":"because"}`,
-		"HookWrite":       `{"name":"mine","url":"https://example.org/hook"}`,
-		"NodeWrite":       fmt.Sprintf(`{"id":%q,"clusterId":%q,"properties":{"hostname":"changed"}}`, ids["nodeId"], ids["clusters/id"]),
-		"NodeQuery":       fmt.Sprintf(`{"clusterId":%q}`, ids["clusters/id"]),
-		"PreviewRequest":  fmt.Sprintf(`{"kind":"delete","clusterId":%q,"request":{}}`, ids["clusters/id"]),
-		"PreviewApply":    fmt.Sprintf(`{"hash":%q}`, ids["hash"]),
-		"Provider":        `{"name":"NAME","description":"changed","providertype":"fake"}`,
-		"HardwareType":    `{"name":"NAME","providermap":{}}`,
-		"ImageType":       `{"name":"NAME","providermap":{}}`,
-		"Service":         `{"name":"NAME","description":"changed"}`,
-		"Template":        `{"name":"NAME","description":"changed","defaults":{"services":["web"],"provider":"lab"}}`,
-		"PartialTemplate": `{"name":"NAME","description":"changed"}`,
-		"PluginType":      `{"name":"NAME","description":"changed"}`,
-		"TenantWrite":     `{"tenant":{"name":"NAME","description":"changed"}}`,
-		"TokenCreate":     `{"name":"t","scopes":["read"]}`,
-		"UserCreate":      `{"id":"somebody"}`,
-		"UserEdit":        `{"displayName":"changed"}`,
-		"SettingsEdit":    `{"leaseReminderHours":[1]}`,
+		"ClusterCreate":    `{"name":"x","clusterTemplate":"site","numMachines":3}`,
+		"ClusterEdit":      `{"description":"changed"}`,
+		"ExpiryChange":     `{"expireTime":4102444800000}`,
+		"Configure":        `{"config":{"a":1}}`,
+		"Expand":           `{"numMachines":4}`,
+		"Shrink":           `{"numMachines":2}`,
+		"ServicesAdd":      `{"services":["web"]}`,
+		"MaintenanceBegin": fmt.Sprintf(`{"until":%d,"reason":"new disks"}`, time.Now().Add(time.Hour).UnixMilli()),
+		"Repair":           fmt.Sprintf(`{"nodes":[%q]}`, ids["nodeId"]),
+		"Resize":           `{"hardwaretype":"small"}`,
+		"Skip":             `{"reason":"because"}`,
+		"HookWrite":        `{"name":"mine","url":"https://example.org/hook"}`,
+		"NodeWrite":        fmt.Sprintf(`{"id":%q,"clusterId":%q,"properties":{"hostname":"changed"}}`, ids["nodeId"], ids["clusters/id"]),
+		"NodeQuery":        fmt.Sprintf(`{"clusterId":%q}`, ids["clusters/id"]),
+		"PreviewRequest":   fmt.Sprintf(`{"kind":"delete","clusterId":%q,"request":{}}`, ids["clusters/id"]),
+		"PreviewApply":     fmt.Sprintf(`{"hash":%q}`, ids["hash"]),
+		"Provider":         `{"name":"NAME","description":"changed","providertype":"fake"}`,
+		"HardwareType":     `{"name":"NAME","providermap":{}}`,
+		"ImageType":        `{"name":"NAME","providermap":{}}`,
+		"Service":          `{"name":"NAME","description":"changed"}`,
+		"Template":         `{"name":"NAME","description":"changed","defaults":{"services":["web"],"provider":"lab"}}`,
+		"PartialTemplate":  `{"name":"NAME","description":"changed"}`,
+		"PluginType":       `{"name":"NAME","description":"changed"}`,
+		"TenantWrite":      `{"tenant":{"name":"NAME","description":"changed"}}`,
+		"TokenCreate":      `{"name":"t","scopes":["read"]}`,
+		"UserCreate":       `{"id":"somebody"}`,
+		"UserEdit":         `{"displayName":"changed"}`,
+		"SettingsEdit":     `{"leaseReminderHours":[1]}`,
 	}
 }
 
@@ -248,6 +250,9 @@ func (w *world) markedTenant() map[string]string {
 	w.must(w.db.Get(&probe, `INSERT INTO provider_requests (tenant_id, provider_name, purpose, requested_by, probe)
 		SELECT id, '', 'draft', 'admin', jsonb_build_object('checks', jsonb_build_array(jsonb_build_object('name', 'sign in', 'message', $1::text))) FROM tenants WHERE name = 'acme' RETURNING id`, secretMark))
 	ids["probe"] = fmt.Sprint(probe)
+	var incident int64
+	w.must(w.db.Get(&incident, `INSERT INTO incidents (tenant_id, cluster_id, node_id, kind, service, message) SELECT tenant_id, cluster_id, id, 'service', 'web', $2 FROM nodes WHERE id = $1::uuid RETURNING id`, ids["nodeId"], secretMark))
+	ids["incidents/id"] = fmt.Sprint(incident)
 	ids["orphans/id"], ids["processes/id"], ids["provisioners/id"] = "1", "none-00000001", "none-00000001"
 	return ids
 }

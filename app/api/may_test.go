@@ -36,11 +36,13 @@ var documentedVerbs = []struct{ method, path, verb string }{
 	{"", `^/v2/(clustertemplates|partialtemplates|providers|services|hardwaretypes|imagetypes)\b`, "publish"},
 	{"", `^/v2/(tenants|system|queues|riverjobs|orphans|leftovers|sweeps|processes|provisioners)\b`, "install"},
 	{"", `^/v2/(getNodeProperties|getClusterStatuses)$`, "see"},
-	{get, `^/v2/nodes\b`, "see"},
+	{get, `^/v2/(nodes|incidents)\b`, "see"},
+	{post, `^/v2/incidents/`, "operate"},
 	{"", `^/v2/nodes\b`, "administer"},
 	{post, `^/v2/clusters$`, "create"},
 	{del, `^/v2/clusters/\{id\}$`, "own"},
 	{"", `/skip$`, "override"},
+	{get, `/journal$`, "operate"},
 	{get, `^/v2/clusters\b`, "see"},
 	{"", `^/v2/(clusters|previews)\b`, "operate"},
 }
@@ -55,7 +57,7 @@ func documentedVerb(t *testing.T, rt *route) (verb string, scope loom.Scope) {
 	t.Helper()
 	for _, d := range documentedVerbs {
 		if (d.method == "" || d.method == rt.method) && regexp.MustCompile(d.path).MatchString(rt.path) {
-			if rt.method == get || strings.HasPrefix(rt.path, "/v2/previews") && !strings.HasSuffix(rt.path, "/apply") {
+			if rt.method == get && !strings.HasSuffix(rt.path, "/journal") || strings.HasPrefix(rt.path, "/v2/previews") && !strings.HasSuffix(rt.path, "/apply") {
 				return d.verb, loom.ScopeRead // reading and previewing
 			}
 			return d.verb, scopeOf[d.verb]

@@ -20,7 +20,7 @@ func (a *api) queueRoutes() []route {
 		{method: post, path: queue + "/resume", verb: loom.Install, summary: "Let a paused queue go on; for superadmins", fresh: true, answer: "QueueState", handle: a.holdQueue(false)},
 		{method: get, path: job, verb: loom.Install, summary: "List River jobs, the newest first; for superadmins", fresh: true, paged: true, answer: "[]RiverJob", handle: a.listRiverJobs, query: []param{
 			{"state", "string", "available, running, retryable, scheduled, pending, discarded, cancelled or completed; all but completed ones when left out."},
-			{"queue", "string", "control, hook or probe."},
+			{"queue", "string", "control, hook, probe, sweep or journal."},
 			{"kind", "string", "Kind of work."},
 			{"tenant", "string", "Name of the tenant whose tasks are meant."},
 			{"id", "integer", "Number of the River job."},

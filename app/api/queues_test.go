@@ -14,7 +14,7 @@ func TestQueues(t *testing.T) {
 	}
 	w.call(w.admin, post, "/v2/queues/hook/pause", "").want(403)
 	all := w.call(w.super, get, "/v2/queues", "").want(200).array()
-	if len(all) != 4 || all[0]["queue"] != "control" || all[0]["pausedTime"] != nil {
+	if len(all) != 5 || all[0]["queue"] != "control" || all[0]["pausedTime"] != nil {
 		t.Errorf("the queues are %v", all)
 	}
 	held := w.call(w.super, post, "/v2/queues/hook/pause", "").want(200).object()

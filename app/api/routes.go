@@ -12,7 +12,7 @@ import (
 // routes is the table of contents of the API. What clients of the predecessor
 // call comes first in each group; rows marked fresh are Loom's own.
 func (a *api) routes() []route {
-	return slices.Concat(a.systemRoutes(), a.clusterRoutes(), a.clusterActionRoutes(), a.operationRoutes(), a.readingRoutes(), a.previewRoutes(), a.catalogRoutes(), a.pluginRoutes(), a.accountRoutes(), a.auditRoutes(), a.hookRoutes(), a.probeRoutes(), a.orphanRoutes(), a.queueRoutes())
+	return slices.Concat(a.systemRoutes(), a.clusterRoutes(), a.clusterActionRoutes(), a.incidentRoutes(), a.operationRoutes(), a.readingRoutes(), a.previewRoutes(), a.catalogRoutes(), a.pluginRoutes(), a.accountRoutes(), a.auditRoutes(), a.hookRoutes(), a.probeRoutes(), a.orphanRoutes(), a.queueRoutes())
 }
 
 const (
@@ -46,6 +46,7 @@ func (a *api) clusterRoutes() []route {
 			{"template", "string", "Name of the cluster template."},
 			{"provider", "string", "Name of the provider."},
 			{"owner", "string", "User id of the owner; for administrators."},
+			{"health", "string", "Healths, separated by commas: healthy, degraded, failing, unknown or off."},
 			{"label", "string", "Labels as key=value, separated by commas; a cluster has all of them."},
 			{"expiresBefore", "integer", "Milliseconds since 1970; clusters whose lease ends before."},
 			{"q", "string", "Words in name, description, id, host names or addresses, and terms such as status:failed, label:team=web, lease:48h or -owner:ana."},
@@ -56,6 +57,9 @@ func (a *api) clusterRoutes() []route {
 		{method: patch, path: one, verb: loom.Operate, summary: "Change description, labels, protection, owner", fresh: true, body: "ClusterEdit", answer: "Cluster", handle: a.editCluster},
 		{method: del, path: one, verb: loom.Own, summary: "Delete a cluster", body: "ClusterDelete?", begins: true, handle: a.deleteCluster},
 		{method: get, path: one + "/status", verb: loom.See, summary: "Read a cluster's status and progress", answer: "ClusterStatus", handle: a.clusterStatus},
+		{method: get, path: one + "/health", verb: loom.See, summary: "Read what checks last saw of a cluster and its nodes", fresh: true, answer: "ClusterHealth", handle: a.clusterHealth},
+		{method: post, path: one + "/check", verb: loom.Operate, summary: "Check a cluster's nodes now", fresh: true, body: "Check?", answer: "Checking", handle: a.checkCluster},
+		{method: get, path: one + "/nodes/{nodeId}/load", verb: loom.See, summary: "Read the load of a node's machine over 24 hours", fresh: true, answer: "NodeLoad", handle: a.nodeLoad},
 		{method: get, path: one + "/config", verb: loom.See, summary: "Read a cluster's config, macros not expanded", answer: "object", handle: a.clusterConfig},
 		{method: get, path: one + "/services", verb: loom.See, summary: "List a cluster's services", answer: "[]string", handle: a.clusterServices},
 		{method: get, path: one + "/plans", verb: loom.See, summary: "List the plans of all operations, the newest first", paged: true, answer: "[]Plan", handle: a.listPlans},
@@ -102,7 +106,7 @@ func (a *api) clusterActionRoutes() []route {
 		{"remove-services", "ServicesAdd", "Remove services from a cluster", loom.ChangeRemoveServices},
 		{"upgrade", "Upgrade?", "Bring services to their newest versions, batch by batch", loom.ChangeUpgrade},
 		{"resize", "Resize", "Replace the machines of nodes by ones of another hardware type, batch by batch", loom.ChangeResize},
-		{"repair", "Repair", "Replace the machines of nodes; numbers and host names stay", loom.ChangeRepair},
+		{"repair", "Repair", "Replace the machines of nodes, or restart, configure or reboot what is there; numbers and host names stay", loom.ChangeRepair},
 	} {
 		all = append(all, route{method: post, path: one + "/" + v.path, verb: loom.Operate, summary: v.what, fresh: true, once: true,
 			body: v.body, answer: "Started", handle: a.change(v.kind)})

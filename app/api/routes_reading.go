@@ -31,6 +31,8 @@ func (a *api) readingRoutes() []route {
 			answer: "[]Line", media: logMedia, query: logQuery, handle: a.operationLog},
 		{method: get, path: "/v2/clusters/{id}/nodes/{nodeId}/log", verb: loom.See, summary: "Read or follow the log of a node, as lines were stored", fresh: true,
 			answer: "[]Line", media: logMedia, query: logQuery, handle: a.nodeLog},
+		{method: get, path: "/v2/clusters/{id}/nodes/{nodeId}/services/{service}/journal", verb: loom.Operate, summary: "Read or follow the journal of a service on a node; needs the scope clusters:write; audited", fresh: true,
+			answer: "Journal", media: logMedia, query: []param{{"lines", "integer", "Lines of the past, of each unit and file, 0 to 1000; 100 when left out."}, {"after", "string", "Id of an event to go on behind; the header Last-Event-ID wins."}}, handle: a.serviceJournal},
 
 		{method: get, path: "/v2/provisioners", verb: loom.Install, summary: "List the provisioners; for superadmins", paged: true, answer: "[]Provisioner", handle: a.listProvisioners},
 		{method: get, path: "/v2/provisioners/{id}", verb: loom.Install, summary: "Read a provisioner; for superadmins", answer: "Provisioner", handle: a.showProvisioner},

@@ -27,6 +27,7 @@ var tags = []tag{
 	{"plugins", "Types of providers and automators, and the resources (scripts, keys, cookbooks) that they use.", []string{"plugins"}},
 	{"account", "Who the request acts as; tokens, sessions and profile.", []string{"whoami", "tokens", "sessions", "profile"}},
 	{"tenants", "Tenants with quotas, their users and settings.", []string{"tenants", "users", "settings"}},
+	{"incidents", "What went wrong on nodes, from turning bad until well again.", []string{"incidents"}},
 	{"hooks", "Notices over HTTP when operations start and end.", []string{"hooks"}},
 	{"audit", "Who changed what, when and from where.", []string{"audit"}},
 	{"metrics", "Queues and node hours.", []string{"metrics"}},
@@ -58,6 +59,7 @@ func tagOf(path string) string {
 // different things is looked up behind the segment before it, as "clusters/id".
 var placeHelps = map[string]string{
 	"clusters/id":         "Id of a cluster, such as 00000042; the zeros may be left out.",
+	"incidents/id":        "Number of an incident.",
 	"nodes/id":            "Id of a node.",
 	"nodeId":              "Id of a node.",
 	"probe":               "Id of a probe.",
@@ -71,7 +73,7 @@ var placeHelps = map[string]string{
 	"users/id":            "User id.",
 	"hooks/id":            "Id of a hook.",
 	"d":                   "Id of a delivery.",
-	"queue":               "Name of a queue: control, hook, probe, or “tenant_” and the id of a tenant.",
+	"queue":               "Name of a queue: control, hook, probe, sweep, journal, or “tenant_” and the id of a tenant.",
 	"riverjobs/id":        "Number of a River job.",
 	"orphans/id":          "Id of an orphaned machine.",
 	"processes/id":        "Id of a process.",

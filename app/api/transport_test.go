@@ -154,9 +154,10 @@ func TestForeignTenant(t *testing.T) {
 		}
 		walked++
 		body := map[string]string{
-			"/v2/clusters/{id}":          `{"expireTime": 1, "description": "x"}`,
-			"/v2/clusters/{id}/config":   `{"config": {}}`,
-			"/v2/clusters/{id}/services": `{"services": ["web"]}`,
+			"/v2/clusters/{id}":             `{"expireTime": 1, "description": "x"}`,
+			"/v2/clusters/{id}/config":      `{"config": {}}`,
+			"/v2/clusters/{id}/services":    `{"services": ["web"]}`,
+			"/v2/clusters/{id}/maintenance": `{"until": 4102444800000, "reason": "x"}`,
 		}[rt.path]
 		switch {
 		case rt.method == del:

@@ -22,6 +22,7 @@ import (
 	"loom/app/catalog"
 	"loom/app/clusters"
 	"loom/app/execution"
+	"loom/app/fleet"
 	"loom/app/hook"
 	"loom/app/httpx"
 	"loom/app/live"
@@ -71,6 +72,7 @@ func worldOn(t *testing.T, db *testkit.Database, change ...func(*Deps)) *world {
 		Accounts: accounts, Catalog: cat, Clusters: clusters.New(w.db.DB, ring, clusters.Options{MaxMachines: 50}),
 		Operations: execution.New(w.db.DB, ring, execution.Options{}),
 		Processes:  processes.New(w.db.DB, processes.Options{Ring: ring}),
+		Fleet:      fleet.New(w.db.DB),
 		Hub:        live.New(w.db.DB, w.db.DSN, log), Sessions: httpx.NewSessions(accounts, false), Log: log,
 		Hooks: hook.New(w.db.DB, ring, hook.Options{}),
 		Ready: func(context.Context) error { return nil }, Version: "test", Stopping: w.stopping,

@@ -90,7 +90,8 @@ func TestS3Files(t *testing.T) {
 	if _, err := b.Upload(b.ctx, b.admin, script, bytes.NewReader(whole), 20*oneMB); !errors.Is(err, loom.Invalid) {
 		t.Errorf("more than the limit: %v", err)
 	}
-	if swept, err := b.SweepBucket(b.ctx, -time.Hour); err != nil || swept != 2 {
+	// A part that was under way when the upload was given up may have come after that.
+	if swept, err := b.SweepBucket(b.ctx, -time.Hour); err != nil || swept < 2 || swept > 3 {
 		t.Errorf("swept %d, %v", swept, err)
 	}
 	if got := b.stored(t, server); got != "2 versions, 2 objects, 0 in parts" || b.content(t, small) != "echo 1" {

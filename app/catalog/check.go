@@ -43,9 +43,13 @@ func (c *Catalog) Check(ctx context.Context, actor loom.Actor, in CheckInput) ([
 	if err != nil {
 		return nil, err
 	}
-	found, err := f.find(ctx, func(kind loom.EntityKind, name string) bool {
+	wanted := func(kind loom.EntityKind, name string) bool {
 		return (len(in.Kinds) == 0 || slices.Contains(in.Kinds, kind)) && (len(in.Names) == 0 || slices.Contains(in.Names, name))
-	})
+	}
+	found, err := f.find(ctx, wanted)
+	if err == nil {
+		found = append(found, f.unchecked(wanted)...)
+	}
 	return slices.DeleteFunc(found, func(f loom.Finding) bool {
 		return len(in.Severities) > 0 && !slices.Contains(in.Severities, f.Severity)
 	}), err

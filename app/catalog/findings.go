@@ -363,3 +363,25 @@ func (f *finder) layout(l loom.LayoutConstraints) {
 		}
 	}
 }
+
+// unchecked returns one finding for all services that do something and whose trouble nobody
+// would notice.
+func (f *finder) unchecked(wanted func(kind loom.EntityKind, name string) bool) []loom.Finding {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(f.services)) {
+		s := f.services[name]
+		if check, container := s.CheckOf(); check == nil && !container && len(s.Provisioner.Actions) > 0 && wanted(loom.KindService, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	const shown = 5
+	list := slices.Clone(names)
+	if len(list) > shown {
+		list = append(list[:shown], fmt.Sprintf("%d more", len(names)-shown))
+	}
+	return []loom.Finding{{Severity: loom.FindingWarning, Code: loom.FindingUnchecked, Kind: loom.KindService, Name: names[0], Version: f.services[names[0]].Version,
+		Message: "Nothing checks whether these services work: " + loom.And(list) + ".", Remedy: "Give each a check: a command, a URL or a port."}}
+}

@@ -21,6 +21,8 @@ func (f *finder) ignored(p *loom.PartialTemplate) {
 		{sized(c), "a size", []any{"constraints", "size"}},
 		{a.Lease != (loom.LeaseRule{}), "a lease", []any{"administration", "leaseduration"}},
 		{a.OnFailure != "", "what happens on failure", []any{"administration", "onFailure"}},
+		{a.Health != (loom.HealthRule{}), "how often nodes are checked", []any{"administration", "health"}},
+		{a.Repair != (loom.RepairPolicy{}), "what is repaired", []any{"administration", "repair"}},
 	} {
 		if part.given {
 			f.say(loom.FindingWarning, loom.FindingPointless, pointer(part.at...), "",

@@ -164,6 +164,15 @@ func TestChangesOfALiveCluster(t *testing.T) {
 	if again.ID != dead.ID || again.Incarnation != dead.Incarnation+1 || again.Properties.Hostname != dead.Properties.Hostname {
 		t.Errorf("repaired: %+v, was %+v", again.Properties, dead.Properties)
 	}
+	// Its web server is restarted and its files are put back; the machine stays.
+	for how, steps := range map[loom.RepairHow]int{loom.RepairByRestart: 2, loom.RepairByConfigure: 4} {
+		if tasks := user.change(id, "repair", map[string]any{"nodes": []loom.NodeID{dead.ID}, "how": how, "services": []string{"nginx"}}); len(tasks) != steps {
+			t.Errorf("%s: %+v", how, tasks)
+		}
+		if n := nodeOf(t, w.holds(user, id, 1000, 1002, 1003), 1002); n.Incarnation != again.Incarnation {
+			t.Errorf("%s: %+v", how, n)
+		}
+	}
 	user.remove(id)
 	w.noMachines()
 }

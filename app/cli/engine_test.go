@@ -32,7 +32,7 @@ func giveBack(t *testing.T) string {
 func TestRealDocker(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "LOOM_PROVIDER_NETWORKS=10.0.0.0/8")
-	yard := enginetest.Start(t, enginetest.Docker, 4)
+	yard := enginetest.Start(t, enginetest.Docker, 3)
 	hosts := ""
 	for _, m := range yard.Machines {
 		yard.Image(m, "site/web:1", "One")
@@ -87,19 +87,19 @@ func TestRealDocker(t *testing.T) {
 			t.Errorf("containers %v, want %d: %v", got, servers, want)
 		}
 	}
-	id := user.create("web-cluster", 3, map[string]any{"provider": "docker-hosts", "services": []string{"haproxy", "nginx"}})
+	id := user.create("web-cluster", 2, map[string]any{"provider": "docker-hosts", "services": []string{"haproxy", "nginx"}})
 	user.waitActive(id)
-	serves(user.cluster(id), "1", "One", 2)
+	serves(user.cluster(id), "1", "One", 1)
 
-	user.change(id, "expand", map[string]any{"numMachines": 4})
+	user.change(id, "expand", map[string]any{"numMachines": 3})
 	c := user.cluster(id)
-	serves(c, "1", "One", 3)
+	serves(c, "1", "One", 2)
 
 	image("2")
 	front := "http://" + address(t, c, "haproxy") + "/"
 	var tasks []wire.Task
 	w.whileServing(front, func() { tasks = user.change(id, "upgrade", map[string]any{"services": []string{"nginx"}}) })
-	serves(user.cluster(id), "2", "Two", 3)
+	serves(user.cluster(id), "2", "Two", 2)
 	if !slices.ContainsFunc(tasks, func(task wire.Task) bool { return task.Service == "nginx" && task.Action == loom.ActionInstall }) {
 		t.Errorf("the upgrade installed nothing: %v", tasks)
 	}

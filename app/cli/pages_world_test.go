@@ -113,6 +113,28 @@ func (w *pagesWorld) clusters() {
 		w.t.Fatal("no task of the paused operation is ready")
 	}
 	w.names["ready"] = fmt.Sprint(waiting[0].Number)
+	w.changed(cluster)
+}
+
+// changed gives the first node of a cluster a day of load, and a file that somebody changed.
+func (w *pagesWorld) changed(cluster wire.Cluster) {
+	w.t.Helper()
+	points := make([]byte, 0, 3*loom.LoadPoints)
+	for i := range loom.LoadPoints {
+		switch {
+		case i/20 == 7:
+			points = append(points, 255, 255, 255)
+		default:
+			points = append(points, byte(15+10*(i/36%3)+i%7), byte(40+i/30), 23)
+		}
+	}
+	w.db.MustExec(`INSERT INTO node_load (node_id, incarnation, slot, points) SELECT id, incarnation, extract(epoch FROM now())::bigint / 300 - 1, $2 FROM nodes WHERE id = $1`, cluster.Nodes[0].ID, points)
+	w.db.MustExec(`INSERT INTO node_health (node_id, tenant_id, cluster_id, incarnation, operation, status, drift)
+		SELECT n.id, n.tenant_id, n.cluster_id, n.incarnation, c.latest_operation, 'healthy', jsonb_build_array(
+			jsonb_build_object('kind', 'file', 'service', 'base', 'file', '/etc/base/greeting.conf', 'since', now(), 'was', repeat('a', 64), 'now', repeat('b', 64)),
+			jsonb_build_object('kind', 'file', 'service', 'base', 'file', '/etc/base/removed.conf', 'since', now(), 'was', repeat('a', 64)))
+		FROM nodes n JOIN clusters c ON c.id = n.cluster_id WHERE n.id = $1
+		ON CONFLICT (node_id) DO UPDATE SET drift = excluded.drift`, cluster.Nodes[0].ID)
 }
 
 // hook is one that is told of everything and one that nobody answers for.

@@ -206,7 +206,7 @@ func (u *Clusters) Begin(ctx context.Context, actor loom.Actor, in PreviewInput)
 			return loom.OperationRef{}, err
 		}
 	}
-	ref, _, err := u.execute(ctx, actor, in, nil)
+	ref, _, err := u.execute(ctx, actor, in, conditions{})
 	return ref, err
 }
 
@@ -220,9 +220,20 @@ func keepsChanging() error {
 	return loom.NewError(loom.Conflict, "The cluster keeps changing; try again.")
 }
 
+// conditions are those under which an operation begins; nil ones hold.
+type conditions struct {
+	// still is asked about the cluster as it was read; without it nothing begins, and that is
+	// no error.
+	still func(c loom.Cluster) bool
+	// allow is called first in the transaction that begins the operation, begun last; an error
+	// ends it.
+	allow func(ctx context.Context, tx *sqlx.Tx) error
+	begun func(ctx context.Context, tx *sqlx.Tx, ref loom.OperationRef) error
+}
+
 // execute works out and begins an operation in one go, as applying its preview would,
-// provided that still, unless nil, holds. It returns the cluster as it was read.
-func (u *Clusters) execute(ctx context.Context, actor loom.Actor, in PreviewInput, still func(c loom.Cluster) bool) (loom.OperationRef, loom.Cluster, error) {
+// provided that the conditions hold. It returns the cluster as it was read.
+func (u *Clusters) execute(ctx context.Context, actor loom.Actor, in PreviewInput, when conditions) (loom.OperationRef, loom.Cluster, error) {
 	var none loom.OperationRef
 	verb := "update"
 	if in.Kind == loom.ChangeDelete {
@@ -234,17 +245,26 @@ func (u *Clusters) execute(ctx context.Context, actor loom.Actor, in PreviewInpu
 		given := in
 		given.ProviderFields = nil // those are taken under the lock, sensitive ones as well
 		c, cluster, err := u.changeOf(ctx, actor, given)
-		if err != nil || still != nil && !still(cluster) {
+		if err != nil || when.still != nil && !when.still(cluster) {
 			return none, cluster, err
 		}
 		if c.Action == "" {
 			return none, cluster, loom.NewError(loom.Invalid, "“%.40s” begins no operation.", in.Kind)
 		}
 		ref, err := store.InTx(ctx, u.db, func(tx *sqlx.Tx) (loom.OperationRef, error) {
+			if when.allow != nil {
+				if err := when.allow(ctx, tx); err != nil {
+					return none, err
+				}
+			}
 			if err := c.lockQuota(ctx, tx, actor.Tenant); err != nil {
 				return none, err
 			}
-			return u.begin(ctx, tx, actor, cluster, c, in.ProviderFields, verb)
+			ref, err := u.begin(ctx, tx, actor, cluster, c, in.ProviderFields, verb)
+			if err != nil || when.begun == nil {
+				return ref, err
+			}
+			return ref, when.begun(ctx, tx, ref)
 		})
 		var old *stale
 		if errors.Is(err, errClusterChanged) || errors.As(err, &old) {
@@ -418,6 +438,11 @@ func (c *change) auditEntry(cluster loom.Cluster, ref loom.OperationRef) (before
 			if len(nodes) > 0 {
 				after[word] = numbers(nodes)
 			}
+		}
+	case c.Kind == loom.ChangeRepair:
+		after["nodes"] = numbers(c.filter(func(_, n *loom.Node) bool { return n != nil && c.asks(n.ID, "") }))
+		if len(c.Input.Change.Services) > 0 {
+			after["services"] = c.Input.Change.Services
 		}
 	case c.Kind == loom.ChangeAddServices:
 		before["services"], after["services"] = sortedNames(cluster.Services), sortedNames(c.After.Services)

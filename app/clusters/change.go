@@ -38,7 +38,7 @@ type change struct {
 	// Files are those of services that are upgraded which are others than when the service was
 	// set up, by service.
 	Files map[string][]string `json:"files,omitempty"`
-	// Remaining is what a repair finishes on nodes that stay.
+	// Remaining is what a repair does, or finishes, on nodes that stay.
 	Remaining planner.RemainingActions `json:"rest,omitempty"`
 	// Why says how the nodes that leave were chosen, where the request names none.
 	Why []string `json:"why,omitempty"`
@@ -117,7 +117,7 @@ var kinds = map[loom.ChangeKind]*kind{
 	loom.ChangeShrink:         {members: livingMembers, draft: layoutDraft(draftShrink), plan: planLayout, layout: true, show: showLayout, summary: summarizeShrink},
 	loom.ChangeUpgrade:        {draft: layoutDraft(draftUpgrade), plan: planLayout, layout: true, installs: true, show: showLayout, summary: summarizeUpgrade, configFrom: fromNewVersions},
 	loom.ChangeResize:         {draft: layoutDraft(draftResize), plan: planLayout, layout: true, show: showLayout, summary: summarizeResize},
-	loom.ChangeRepair:         {members: repairable, draft: layoutDraft(draftRepair), plan: planLayout, layout: true, show: showLayout, summary: summarizeRepair},
+	loom.ChangeRepair:         {check: checkRepair, members: repairable, draft: layoutDraft(draftRepair), plan: planLayout, layout: true, show: showLayout, summary: summarizeRepair},
 	loom.ChangeRollback:       {members: livingMembers, draft: draftRollback, plan: planRollback, layout: true, show: showLayout, summary: summarizeRollback, configFrom: "It was so before."},
 	loom.ChangeRetry:          {members: livingMembers, draft: draftRetry, plan: planRetry, show: showInPlace, summary: summarizeRetry},
 	loom.ChangeAuthorize:      {draft: draftAuthorize, plan: planAuthorize, show: showInPlace, summary: summarizeAuthorize},
@@ -129,12 +129,18 @@ var kinds = map[loom.ChangeKind]*kind{
 // services that becomes one.
 var amended = kind{plan: planAmended, layout: true, show: showLayout, summary: summarizeAmended, configFrom: fromNewVersions}
 
+// inPlace is how nodes are repaired whose machines stay.
+var inPlace = kind{plan: planLayout, show: showInPlace, summary: summarizeInPlace, reason: reasonOfRepair}
+
 const fromNewVersions = "It is a default of the new versions."
 
 // kindOf returns how a change is made, nil for a kind that does not exist.
 func kindOf(c *change) *kind {
 	if c.Followed != nil && c.Followed.Amends {
 		return &amended
+	}
+	if c.Kind == loom.ChangeRepair && !c.Input.Change.How.Replaces() {
+		return &inPlace
 	}
 	return kinds[c.Kind]
 }

@@ -54,7 +54,7 @@ func (u *Clusters) Delete(ctx context.Context, actor loom.Actor, id loom.Cluster
 // deleteIf is Delete for a cluster of which still, unless nil, holds as it is
 // read, which its revision guards until the lock; otherwise it does nothing.
 func (u *Clusters) deleteIf(ctx context.Context, actor loom.Actor, id loom.ClusterID, in DeleteInput, still func(c loom.Cluster) bool) (loom.OperationRef, error) {
-	ref, cluster, err := u.execute(ctx, actor, PreviewInput{Kind: loom.ChangeDelete, Cluster: id, ProviderFields: in.ProviderFields}, still)
+	ref, cluster, err := u.execute(ctx, actor, PreviewInput{Kind: loom.ChangeDelete, Cluster: id, ProviderFields: in.ProviderFields}, conditions{still: still})
 	if err != nil && cluster.Status == loom.ClusterTerminated && actor.May(loom.Own, loom.OwnedBy(cluster.Owner)) == nil {
 		return loom.OperationRef{}, nil
 	}

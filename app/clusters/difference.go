@@ -71,12 +71,16 @@ func showInPlace(v *PreviewView, c *change, list *changeList) error {
 		touched[at][t.Action] = true
 	}
 	for _, n := range c.After.Nodes {
-		if own := touched[place{n.ID, ""}]; own != nil {
-			because := "It is made ready again for its services."
-			if own[loom.ActionKeys] {
-				because = "Your SSH keys are put on it."
-			}
-			list.add(ChangeLine{Change: "change", Object: "node", Name: n.Hostname, Node: n.Number, Because: because})
+		own := touched[place{n.ID, ""}]
+		line := ChangeLine{Change: "change", Object: "node", Name: n.Hostname, Node: n.Number, Because: "It is made ready again for its services."}
+		switch {
+		case own[loom.ActionKeys]:
+			line.Because = "Your SSH keys are put on it."
+		case c.Kind == loom.ChangeRepair:
+			c.repairLine(&line, n.ID)
+		}
+		if own != nil || c.Kind == loom.ChangeRepair && c.asks(n.ID, "") {
+			list.add(line)
 		}
 		for _, name := range n.Services {
 			// A new service without actions comes as well.
@@ -118,8 +122,9 @@ func (c *change) onService(n loom.Node, name string, actions map[loom.TaskAction
 	start, stop := actions[loom.ActionStart], actions[loom.ActionStop]
 	// A retry may have before it what an earlier operation never started.
 	runs := c.Followed == nil || n.ServiceStates[name] == loom.ServiceStarted
+	rebooted := c.Action == loom.RepairReboot && c.asks(n.ID, "") && n.ServiceStates[name] == loom.ServiceStarted
 	switch {
-	case runs && (start && stop || start && actions[loom.ActionConfigure]):
+	case runs && (start && stop || start && actions[loom.ActionConfigure] || start && rebooted):
 		line.Change = "restart"
 	case start:
 		state(loom.ServiceStarted)
@@ -356,6 +361,9 @@ func (l *changeList) services(word string, n *loom.Node, names []string) {
 	}
 }
 
+// unfinished is the reason why a repair changes what it was not asked for.
+const unfinished = "An earlier operation did not finish it; it should run."
+
 // serviceLine returns a change of a service as a line.
 func (c *change) serviceLine(n *loom.Node, s planner.ServiceChange) ChangeLine {
 	line := ChangeLine{Change: "change", Object: "service", Name: s.Service, Node: s.Number, Because: s.Because}
@@ -382,7 +390,7 @@ func (c *change) serviceLine(n *loom.Node, s planner.ServiceChange) ChangeLine {
 		}
 	}
 	if c.resumes(s.Node, s.Service) {
-		line.Because = "An earlier operation did not finish it; it should run."
+		line.Because = unfinished
 	}
 	if s.Change == "upgrade" {
 		line.Because = ""

@@ -17,6 +17,8 @@ type EditInput struct {
 	Description *string
 	Labels      map[string]string
 	Protected   *bool
+	// Repair replaces the policy of the cluster; an empty one leaves all to its template.
+	Repair *loom.RepairPolicy
 	// Owner hands the cluster to another user of the tenant, for administrators.
 	Owner *loom.UserID
 	// Seen is what description and labels were when their author began to write, nil to
@@ -24,9 +26,9 @@ type EditInput struct {
 	Seen *EditedText
 }
 
-// Edit changes description, labels, protection and owner, in every state but
+// Edit changes description, labels, protection, repair policy and owner, in every state but
 // terminated (Conflict). Errors: NotFound, Invalid, Forbidden where somebody else than
-// an administrator names an owner, and Conflict, with an *EditConflict in its chain,
+// an administrator names an owner or lets Loom repair what the template does not, and Conflict, with an *EditConflict in its chain,
 // where the texts are not those that were seen.
 func (u *Clusters) Edit(ctx context.Context, actor loom.Actor, id loom.ClusterID, in EditInput) (loom.Cluster, error) {
 	errs := checkLabels(in.Labels)
@@ -36,6 +38,9 @@ func (u *Clusters) Edit(ctx context.Context, actor loom.Actor, id loom.ClusterID
 			errs = append(errs, loom.FieldError{Field: "description",
 				Message: fmt.Sprintf("A description has at most %d characters.", loom.MaxDescription)})
 		}
+	}
+	if in.Repair != nil {
+		errs = append(errs, in.Repair.Validate("repair")...)
 	}
 	if in.Owner != nil {
 		if err := u.see(ctx, actor, id); err != nil {
@@ -49,6 +54,11 @@ func (u *Clusters) Edit(ctx context.Context, actor loom.Actor, id loom.ClusterID
 		if in.Protected != nil {
 			if err := actor.May(loom.Own, loom.OwnedBy(c.Owner)); err != nil {
 				return err
+			}
+		}
+		if in.Repair != nil && in.Repair.Exceeds(c.Template.Administration.Repair) {
+			if err := actor.May(loom.Administer, actor.InTenant()); err != nil {
+				return loom.NewError(loom.Forbidden, "Only an administrator, or the template, may let Loom repair this by itself; choose “ask”.")
 			}
 		}
 		if in.Owner != nil {
@@ -76,6 +86,9 @@ func (u *Clusters) Edit(ctx context.Context, actor loom.Actor, id loom.ClusterID
 		}
 		if in.Protected != nil {
 			c.Protected = *in.Protected
+		}
+		if in.Repair != nil {
+			c.Repair = *in.Repair
 		}
 		if in.Owner != nil {
 			c.Owner.User = *in.Owner
@@ -138,7 +151,7 @@ func editable(c loom.Cluster) map[string]any {
 	if !c.Expires.IsZero() {
 		expires = c.Expires.UnixMilli()
 	}
-	return map[string]any{"ownerId": c.Owner.User, "description": c.Description, "labels": c.Labels, "protected": c.Protected, "expireTime": expires}
+	return map[string]any{"ownerId": c.Owner.User, "description": c.Description, "labels": c.Labels, "protected": c.Protected, "repair": c.Repair, "expireTime": expires}
 }
 
 // EditedText is what people write about a cluster.

@@ -121,7 +121,7 @@ func (u *Clusters) beginLeaseEnd(ctx context.Context, e loom.LeaseEnd, act loom.
 		_, err := u.deleteIf(ctx, actor, e.Cluster, DeleteInput{}, still)
 		return err
 	}
-	_, _, err := u.execute(ctx, actor, PreviewInput{Kind: loom.ChangeStop, Cluster: e.Cluster}, still)
+	_, _, err := u.execute(ctx, actor, PreviewInput{Kind: loom.ChangeStop, Cluster: e.Cluster}, conditions{still: still})
 	return err
 }
 

@@ -17,6 +17,8 @@ import (
 type ListInput struct {
 	loom.Page
 	Statuses []loom.ClusterStatus
+	// Health keeps those of which checks say so.
+	Health   []loom.HealthStatus
 	Template string
 	Provider string
 	// Owner narrows the list for administrators; others see only their own anyway.
@@ -58,8 +60,13 @@ func (u *Clusters) Clusters(ctx context.Context, actor loom.Actor, in ListInput)
 			errs = append(errs, loom.FieldError{Field: "status", Message: "A status is pending, active, incomplete, inconsistent or terminated."})
 		}
 	}
+	for _, s := range in.Health {
+		if !slices.Contains(loom.ClusterHealthStatuses, s) {
+			errs = append(errs, loom.FieldError{Field: "health", Message: "A health is healthy, degraded, failing, unknown or off."})
+		}
+	}
 	f := store.ClusterFilter{
-		Owner: loom.UserID(in.Owner), Statuses: in.Statuses, Template: in.Template, Provider: in.Provider,
+		Owner: loom.UserID(in.Owner), Statuses: in.Statuses, Health: in.Health, Template: in.Template, Provider: in.Provider,
 		Labels: in.Labels, ExpiresBefore: in.ExpiresBefore, IDs: in.IDs, Uncounted: in.Uncounted, CountOnly: in.CountOnly, Brief: in.Brief,
 	}
 	errs = append(errs, readSearch(in.Q, &f)...)

@@ -29,6 +29,8 @@ type ClusterView struct {
 	// ServiceLinks the same by service.
 	NodeLinks    map[loom.NodeID][]loom.Link
 	ServiceLinks map[loom.NodeID]map[string][]loom.Link
+	// Health is what checks saw of the cluster and its nodes.
+	Health loom.ClusterHealth
 	// Latest is the newest operation, nil before the first.
 	Latest *loom.Operation
 	// Allowed says of each verb why it cannot begin now, "" when it can.
@@ -94,6 +96,9 @@ func (u *Clusters) overview(ctx context.Context, actor loom.Actor, id loom.Clust
 		return v, err
 	}
 	v.expandLinks()
+	if v.Health, err = store.HealthOfCluster(ctx, u.kept, actor.Tenant, id); err != nil {
+		return v, err
+	}
 	if err := u.unmet(ctx, &v); err != nil {
 		return v, err
 	}

@@ -2,14 +2,50 @@ package clusters
 
 import (
 	"context"
+	"maps"
 	"slices"
+	"strings"
+
+	"github.com/jmoiron/sqlx"
 
 	"loom/app/loom"
 	"loom/app/store"
 	"loom/planner"
 )
 
-// draftRepair replaces the machines of nodes.
+// repairSteps are the task actions of the ways to repair a node whose machine stays, in
+// their order.
+var repairSteps = map[loom.RepairHow][]loom.TaskAction{
+	loom.RepairByRestart:   {loom.ActionStop, loom.ActionStart},
+	loom.RepairByConfigure: {loom.ActionBootstrap, loom.ActionStop, loom.ActionConfigure, loom.ActionStart},
+	loom.RepairByReboot:    {loom.ActionReboot, loom.ActionConfirm, loom.ActionStart},
+}
+
+// checkRepair finds what is wrong with the request itself.
+func checkRepair(in PreviewInput) []loom.FieldError {
+	var errs []loom.FieldError
+	asked := in.Change
+	if asked.How.Action() == "" {
+		return []loom.FieldError{{Field: "how", Message: "Say " + loom.Or(repairWords()) + "."}}
+	}
+	if len(asked.Services) > 0 && asked.How != loom.RepairByRestart && asked.How != loom.RepairByConfigure {
+		errs = append(errs, loom.FieldError{Field: "services", Message: "Services are named only with “restart” and “configure” as “how”; leave this out."})
+	}
+	if len(asked.Dead) > 0 && !asked.How.Replaces() {
+		errs = append(errs, loom.FieldError{Field: "dead", Message: "Only machines that are replaced can be dead; leave this out."})
+	}
+	return errs
+}
+
+func repairWords() []string {
+	words := make([]string, len(loom.RepairHows))
+	for i, how := range loom.RepairHows {
+		words[i] = "“" + string(how) + "”"
+	}
+	return words
+}
+
+// draftRepair replaces the machines of nodes, or repairs them in place.
 func draftRepair(ctx context.Context, u *Clusters, r request, c *change) error {
 	cluster, in := r.cluster, r.in.Change
 	if len(in.Nodes) == 0 {
@@ -17,6 +53,9 @@ func draftRepair(ctx context.Context, u *Clusters, r request, c *change) error {
 	}
 	if err := checkNodes(cluster, c.After.Nodes, in.Nodes); err != nil {
 		return err
+	}
+	if !in.How.Replaces() {
+		c.of, c.Action = &inPlace, in.How.Action()
 	}
 	cv, err := u.readTypes(ctx, cluster.Owner.Tenant)
 	if err != nil {
@@ -36,23 +75,29 @@ func draftRepair(ctx context.Context, u *Clusters, r request, c *change) error {
 		was := n
 		named := slices.Contains(in.Nodes, n.ID)
 		switch {
-		case named:
+		case named && in.How.Replaces():
 			returns = returns || n.Leaving
 			n.Incarnation, n.Leaving = n.Incarnation+1, false
 			c.applyTypeSettings(cv, &n)
-		case n.Leaving && !lost[n.ID]:
+		case n.Leaving && !lost[n.ID] && !named:
 			out = append(out, n)
 			continue
-		case past.lacksMachine(&n):
+		case n.Leaving && !lost[n.ID] || past.lacksMachine(&n):
 			bare = append(bare, n)
 		}
 		n.Leaving = false // the cluster lives on
 		before, after = append(before, was), append(after, n)
 	}
+	if len(bare) > 0 && !in.How.Replaces() {
+		return invalid("nodes", "%s no machine that stays; replace %s first.", nodesText(bare, "has", "have"), itOrThem(bare))
+	}
 	if len(bare) > 0 {
 		return invalid("nodes", "%s no machine; name %s as well.", nodesText(bare, "has", "have"), itOrThem(bare))
 	}
 	c.Before.Nodes, c.After.Nodes = before, after
+	if err := c.checkServices(); err != nil {
+		return err
+	}
 	c.warnOfLeaving(out)
 	if err := u.draftRemaining(ctx, c, cluster, past); err != nil {
 		return err
@@ -102,6 +147,25 @@ func (u *Clusters) nodesOfFailedDelete(ctx context.Context, cluster loom.Cluster
 	return lost, nil
 }
 
+// BeginRepair begins the repair of one node. Within the transaction that begins it, allow,
+// unless nil, is called first and begun last; an error of either ends it and is returned.
+// Errors: those of Begin.
+func (u *Clusters) BeginRepair(ctx context.Context, actor loom.Actor, r loom.Repair, allow func(ctx context.Context, tx *sqlx.Tx) error,
+	begun func(ctx context.Context, tx *sqlx.Tx, ref loom.OperationRef) error) (loom.OperationRef, error) {
+	if err := actor.May(loom.Operate, actor.Mine()); err != nil {
+		return loom.OperationRef{}, err
+	}
+	in := PreviewInput{Kind: loom.ChangeRepair, Cluster: r.Cluster, Change: ChangeInput{Nodes: []loom.NodeID{r.Node}, How: r.How}}
+	if r.Service != "" {
+		in.Change.Services = []string{r.Service}
+	}
+	if r.How.Replaces() {
+		in.Change.Dead = in.Change.Nodes // whatever is replaced here is gone
+	}
+	ref, _, err := u.execute(ctx, actor, in, conditions{allow: allow, begun: begun})
+	return ref, err
+}
+
 // repairable are the nodes of a cluster that can be repaired.
 func repairable(ctx context.Context, u *Clusters, cluster loom.Cluster, all []loom.Node) ([]loom.Node, error) {
 	lost, err := u.nodesOfFailedDelete(ctx, cluster)
@@ -116,6 +180,93 @@ func repairable(ctx context.Context, u *Clusters, cluster loom.Cluster, all []lo
 		}
 	}
 	return nodes, nil
+}
+
+// checkServices returns Invalid for services that are on none of the nodes to repair, and for
+// nodes that have none of the services.
+func (c *change) checkServices() error {
+	in, found := c.Input.Change, map[string]bool{}
+	if len(in.Services) == 0 {
+		return nil
+	}
+	var none []loom.Node
+	for _, n := range c.After.Nodes {
+		if !slices.Contains(in.Nodes, n.ID) {
+			continue
+		}
+		has := slices.DeleteFunc(slices.Clone(in.Services), func(name string) bool { return !slices.Contains(n.Services, name) })
+		for _, name := range has {
+			found[name] = true
+		}
+		if len(has) == 0 {
+			none = append(none, n)
+		}
+	}
+	for _, name := range in.Services {
+		if !found[name] {
+			return invalid("services", "None of these nodes has the service “%.255s”.", name)
+		}
+	}
+	if len(none) > 0 {
+		return invalid("nodes", "%s none of these services; leave %s out.", nodesText(none, "has", "have"), itOrThem(none))
+	}
+	return nil
+}
+
+// asks reports whether a repair in place asks for a service on a node, with "" for anything
+// on the node.
+func (c *change) asks(node loom.NodeID, service string) bool {
+	in := &c.Input.Change
+	return !in.How.Replaces() && slices.Contains(in.Nodes, node) && (service == "" || len(in.Services) == 0 || slices.Contains(in.Services, service))
+}
+
+// repairLine says what a repair in place does to a node.
+func (c *change) repairLine(line *ChangeLine, node loom.NodeID) {
+	var names []string
+	for _, name := range sortedNames(c.Remaining[node]) {
+		if name != "" && c.asks(node, name) {
+			names = append(names, name)
+		}
+	}
+	list := ": " + strings.Join(names, ", ") + "."
+	switch how := c.Input.Change.How; {
+	case !c.asks(node, ""):
+		line.Because = "An earlier operation did not make it ready."
+	case how == loom.RepairByReboot && len(names) == 0:
+		line.Change, line.Because = "restart", "It is rebooted."
+	case how == loom.RepairByReboot:
+		line.Change, line.Because = "restart", "It is rebooted, and its services are started"+list
+	case len(names) == 0:
+		line.Because = "None of its services should run, so nothing is restarted."
+	case how == loom.RepairByConfigure:
+		line.Because = "Its services are configured and restarted" + list
+	default:
+		line.Because = "Its services are restarted" + list
+	}
+}
+
+// reasonOfRepair explains what a repair in place does to services that it was not asked for.
+func reasonOfRepair(c *change, line *ChangeLine, _ map[loom.TaskAction]bool) {
+	i := slices.IndexFunc(c.After.Nodes, func(n loom.Node) bool { return n.Number == line.Node })
+	if !c.asks(c.After.Nodes[i].ID, line.Name) {
+		line.Because = unfinished
+	}
+}
+
+func summarizeInPlace(v *PreviewView) string {
+	in := &v.Request.Change
+	what, where := "the services of ", ""
+	if len(in.Services) > 0 {
+		what, where = strings.Join(in.Services, ", "), " on "
+	}
+	nodes := where + count(len(in.Nodes), "node")
+	switch in.How {
+	case loom.RepairByReboot:
+		return "Reboots " + nodes
+	case loom.RepairByConfigure:
+		return "Configures and restarts " + what + nodes
+	}
+	return "Restarts " + what + nodes
 }
 
 func summarizeRepair(v *PreviewView) string {
@@ -156,17 +307,7 @@ func (u *Clusters) pastOf(ctx context.Context, c loom.Cluster, nodes []loom.Node
 }
 
 // runs reports whether nothing is left to wish of a service in a state.
-func runs(s loom.Service, state loom.ServiceState) bool {
-	switch state {
-	case loom.ServiceStarted:
-		return true
-	case loom.ServiceInstalled:
-		return !s.Defines(loom.ActionStart)
-	case "":
-		return len(s.Provisioner.Actions) == 0
-	}
-	return false
-}
+func runs(s loom.Service, state loom.ServiceState) bool { return s.Serves(state) }
 
 // awaitsReplacement reports whether the machine of a node was to be replaced by an operation that
 // did not get to it: what that was to do on the new one is not to be done.
@@ -203,7 +344,8 @@ func (h history) wanted(n loom.NodeID, service string) (runs, known bool) {
 func (h history) remaining(n *loom.Node, services map[string]loom.Service) map[string][]loom.TaskAction {
 	rest := map[string][]loom.TaskAction{}
 	for _, action := range []loom.TaskAction{loom.ActionConfirm, loom.ActionBootstrap} {
-		if h.open(n.ID, "", action) {
+		// A reboot that failed is not to be finished by repairs of other nodes.
+		if h.open(n.ID, "", action) && h[n.ID][""][action].Of != loom.RepairReboot {
 			rest[""] = append(rest[""], action)
 		}
 	}
@@ -233,6 +375,38 @@ func (h history) remaining(n *loom.Node, services map[string]loom.Service) map[s
 	return rest
 }
 
+// addRepair adds what a repair in place does to a node to what is left to do there. The
+// actions of services that an earlier operation did not install wait for nothing else.
+func (c *change) addRepair(past history, n *loom.Node, rest map[string][]loom.TaskAction) map[string][]loom.TaskAction {
+	all := map[string][]loom.TaskAction{}
+	maps.Copy(all, rest)
+	add := func(name string, action loom.TaskAction) {
+		if !slices.Contains(all[name], action) {
+			all[name] = append(all[name], action)
+		}
+	}
+	for _, action := range repairSteps[c.Input.Change.How] {
+		if action.OfNode() {
+			add("", action)
+			continue
+		}
+		for _, name := range n.Services {
+			s := c.After.Services[name]
+			named := len(c.Input.Change.Services) > 0 || past.shouldRun(n, name, &s)
+			if named && c.asks(n.ID, name) && s.Defines(action) && !past.open(n.ID, name, loom.ActionInstall) {
+				add(name, action)
+			}
+		}
+	}
+	return all
+}
+
+// shouldRun reports whether a service runs on a node, or should.
+func (h history) shouldRun(n *loom.Node, name string, s *loom.Service) bool {
+	wanted, known := h.wanted(n.ID, name)
+	return runs(*s, n.ServiceStates[name]) || wanted && known
+}
+
 // draftRemaining finds what is left to do on the nodes that a repair does not replace, and
 // warns of what stays as it is.
 func (u *Clusters) draftRemaining(ctx context.Context, c *change, cluster loom.Cluster, past history) error {
@@ -243,8 +417,13 @@ func (u *Clusters) draftRemaining(ctx context.Context, c *change, cluster loom.C
 			return
 		}
 		made := before.Incarnation != after.Incarnation
-		if rest := past.remaining(before, c.After.Services); rest != nil && !made {
-			c.Remaining[after.ID] = rest
+		if rest := past.remaining(before, c.After.Services); !made {
+			if c.asks(after.ID, "") {
+				rest = c.addRepair(past, before, rest)
+			}
+			if len(rest) > 0 {
+				c.Remaining[after.ID] = rest
+			}
 		}
 		for _, name := range after.Services {
 			if s := c.After.Services[name]; runs(s, before.ServiceStates[name]) || !s.Defines(loom.ActionStart) {

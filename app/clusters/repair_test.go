@@ -421,6 +421,9 @@ func TestRepairAfterAnything(t *testing.T) {
 	kinds := (&bundle{}).undoable(0)
 	kinds["restart"] = clusters.PreviewInput{Kind: loom.ChangeRestart}
 	kinds["configure"] = clusters.PreviewInput{Kind: loom.ChangeConfigure, Configure: &clusters.ConfigureInput{Config: map[string]any{"a": 1}, Restart: true}}
+	for _, how := range loom.RepairHows {
+		kinds["repair by "+string(how)] = clusters.PreviewInput{Kind: loom.ChangeRepair, Change: clusters.ChangeInput{How: how}}
+	}
 	for name, in := range kinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -428,6 +431,9 @@ func TestRepairAfterAnything(t *testing.T) {
 			m := b.mock()
 			id := m.grown()
 			in.Cluster, in.Change.OnFailure = id, ""
+			if in.Kind == loom.ChangeRepair {
+				in.Change.Nodes = []loom.NodeID{b.node(id, 1000), b.node(id, 1001)}
+			}
 			for seed := range uint64(4) {
 				random := rand.New(rand.NewPCG(seed, 11))
 				wait := random.IntN(14)

@@ -44,12 +44,13 @@ type ChangeInput struct {
 	// Machines is the total number of nodes that an expand or a shrink leads to; 0
 	// where a shrink names nodes.
 	Machines int
-	// Nodes are those that leave, or that a repair replaces.
+	// Nodes are those that leave or are repaired, How the way in which they are repaired.
 	Nodes []loom.NodeID
+	How   loom.RepairHow `json:",omitempty"`
 	// Dead are those of Nodes whose machines do not answer: nothing is stopped on them.
 	Dead []loom.NodeID
-	// Services are those to remove or to upgrade, or whose nodes get other hardware;
-	// none means all where that is allowed.
+	// Services are those to remove, to upgrade or to repair, or whose nodes get other
+	// hardware; none means all where that is allowed, and those that should run in a repair.
 	Services []string
 	// HardwareType is the one that a resize leads to.
 	HardwareType string
@@ -315,7 +316,7 @@ func (u *Clusters) Resubmit(ctx context.Context, actor loom.Actor, of loom.Opera
 		return u.Create(ctx, actor, in.Create)
 	}
 	in.ProviderFields = fields
-	ref, _, err := u.execute(ctx, actor, in, nil)
+	ref, _, err := u.execute(ctx, actor, in, conditions{})
 	return ref, err
 }
 

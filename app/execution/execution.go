@@ -64,9 +64,11 @@ type Operations struct {
 	// servicesCache are the services of clusters while an operation runs: every node of a big
 	// cluster asks for them once.
 	servicesCache cache.Cache[loom.OperationRef, map[string]loom.Service]
-	prepared      *store.Prepared
-	permitsCache  cache.Cache[loom.TenantID, loom.Permits]
-	logs          logStore
+	// checksCache says how the nodes of clusters are checked, until the next operation.
+	checksCache  cache.Cache[loom.OperationRef, store.ClusterChecks]
+	prepared     *store.Prepared
+	permitsCache cache.Cache[loom.TenantID, loom.Permits]
+	logs         logStore
 
 	// timeoutsCache are the time limits that plugin types set, by plugin.
 	timeoutsCache cache.Cache[struct{}, map[string]loom.PluginTimeouts]
@@ -98,6 +100,7 @@ func New(db *sqlx.DB, ring *secret.Ring, opts Options) *Operations {
 	o := &Operations{db: db, ring: ring, opts: opts, prepared: store.Prepare(db), logs: logStore{db: db},
 		nodesCache: nodeCache{clusters: map[nodeView]*clusterNodes{}, loading: map[nodeView]*sync.Mutex{}}}
 	o.servicesCache.Most = maxClusters
+	o.checksCache.Most = maxClusters
 	o.permitsCache.Age, o.permitsCache.Most = permitsAge, maxPermits
 	o.timeoutsCache.Age, o.timeoutsCache.Most = timeoutsFor, 1
 	return o

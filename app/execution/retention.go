@@ -91,6 +91,9 @@ func (o *Operations) dropOldLogs(ctx context.Context) error {
 		if _, err := store.TrimLooseLogsAllTenants(ctx, tx, o.opts.LogAge); err != nil {
 			return err
 		}
+		if err := store.TrimIncidentsAllTenants(ctx, tx, o.opts.LogAge); err != nil {
+			return err
+		}
 		return store.TrimDeliveriesAllTenants(ctx, tx, o.opts.LogAge)
 	}))
 	return errors.Join(errs...)

@@ -72,3 +72,30 @@ func TestConfirmKeepsMachinesFromBefore(t *testing.T) {
 	w.expect("2", `SELECT count(*)::text FROM tasks t JOIN operations o ON o.id = t.operation_id WHERE o.number = 2 AND NOT t.gate`)
 	w.expect("ready scheduled", `SELECT t.status || ' ' || r.state FROM tasks t JOIN operations o ON o.id = t.operation_id JOIN river_job r ON r.id = t.river_job_id WHERE o.number = 2 AND t.number = 1`)
 }
+
+// A CONFIRM that fails behind a REBOOT is tried again on the machine that was rebooted.
+func TestConfirmAfterARebootKeepsTheMachine(t *testing.T) {
+	t.Parallel()
+	w := watched(t, 1)
+	op := w.plan(loom.RepairReboot, loom.ActionReboot, loom.ActionConfirm, loom.ActionStart)
+	fail := func(number int, last bool) {
+		t.Helper()
+		w.fail(w.deliver(number), loom.TaskResult{Status: 1, Message: "no answer"})
+		w.expect("3", `SELECT count(*)::text FROM tasks WHERE NOT gate`)
+		if last {
+			return
+		}
+		if err := w.ops.RetryNow(ctx, ana, loom.TaskRef{Operation: op.Ref, Number: number}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fail(1, false)
+	w.complete(w.deliver(1), succeed("reboot"))
+	fail(2, false)
+	fail(2, false)
+	fail(2, true)
+	w.end()
+	w.expect("failed inconsistent", `SELECT o.status || ' ' || c.status FROM operations o JOIN clusters c ON c.id = o.cluster_id`)
+	w.expect("0", `SELECT count(*)::text FROM tasks WHERE action IN ('create', 'delete')`)
+	w.walked()
+}

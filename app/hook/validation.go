@@ -68,11 +68,14 @@ func checkLists(h *loom.Hook) []loom.FieldError {
 	var errs []loom.FieldError
 	for i, e := range h.Events {
 		if !slices.Contains(loom.HookEvents, e) {
-			errs = append(errs, loom.FieldError{Field: at("events", i), Message: fmt.Sprintf("There is no event “%.40s”; events are start, success and failure.", e)})
+			errs = append(errs, loom.FieldError{Field: at("events", i), Message: fmt.Sprintf("There is no event “%.40s”; events are start, success, failure and health.", e)})
 		}
 	}
 	if h.Events = ordered(loom.HookEvents, h.Events); len(h.Events) == 0 {
-		h.Events = loom.HookEvents
+		h.Events = loom.OperationEvents
+	}
+	if h.LegacyBody && slices.Contains(h.Events, loom.HookHealth) {
+		errs = append(errs, loom.FieldError{Field: "events", Message: "The body of the predecessor says nothing of health; leave out the event health, or send Loom’s own body."})
 	}
 	for i, a := range h.Actions {
 		if !slices.Contains(loom.HookActions, a) {

@@ -12,7 +12,6 @@ package live
 import (
 	"context"
 	"log/slog"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -42,12 +41,13 @@ type Hub struct {
 	// there are none and nothing is read.
 	subs map[*Subscription]struct{}
 	at   *store.EventPlace
-	logs map[loom.TaskID]map[*logFollower]struct{}
+	// logs are the followers of logs by the payload of notices, "" those of all.
+	logs map[string]map[*logFollower]struct{}
 }
 
 // New makes a hub that reads from db and listens on a connection of its own.
 func New(db *sqlx.DB, dsn string, log *slog.Logger) *Hub {
-	return &Hub{db: db, dsn: dsn, log: log, subs: map[*Subscription]struct{}{}, logs: map[loom.TaskID]map[*logFollower]struct{}{}}
+	return &Hub{db: db, dsn: dsn, log: log, subs: map[*Subscription]struct{}{}, logs: map[string]map[*logFollower]struct{}{}}
 }
 
 // Run reads and fans out until ctx ends.
@@ -83,21 +83,19 @@ func (h *Hub) hear(ctx context.Context, notices <-chan store.Notice, due chan<- 
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			h.wakeLogs(0)
+			h.wakeLogs("")
 			readSoon()
 		case n, ok := <-notices:
 			switch {
 			case !ok:
 				return
 			case n.Channel == "": // the connection was lost
-				h.wakeLogs(0)
+				h.wakeLogs("")
 				readSoon()
 			case n.Channel != store.LogChannel:
 				readSoon()
 			default:
-				if id, err := strconv.ParseInt(n.Payload, 10, 64); err == nil {
-					h.wakeLogs(loom.TaskID(id))
-				}
+				h.wakeLogs(n.Payload)
 			}
 		}
 	}

@@ -279,20 +279,29 @@ type logFollower struct {
 // FollowLog returns a channel that is signalled when lines of a task were stored,
 // and a function that ends it. Signals may be more or later than lines; the
 // follower reads by number.
-func (h *Hub) FollowLog(task loom.TaskID) (<-chan struct{}, func()) {
+func (h *Hub) FollowLog(task loom.TaskID) (<-chan struct{}, func()) { return h.follow(logKey(task)) }
+
+func (h *Hub) follow(key string) (<-chan struct{}, func()) {
 	f := &logFollower{wake: make(chan struct{}, 1)}
-	return f.wake, h.addLog(task, f)
+	return f.wake, h.addLog(key, f)
 }
 
-// FollowLogs is FollowLog for the logs of all tasks: readers of many tasks' lines
-// look for what is theirs.
-func (h *Hub) FollowLogs() (<-chan struct{}, func()) { return h.FollowLog(0) }
+// FollowLogs is FollowLog for all logs: readers of many tasks' lines look for what is theirs.
+func (h *Hub) FollowLogs() (<-chan struct{}, func()) { return h.follow("") }
+
+// FollowJournal is FollowLog for a journal.
+func (h *Hub) FollowJournal(id loom.JournalID) (<-chan struct{}, func()) {
+	return h.follow(store.JournalNotice + string(id))
+}
+
+// logKey is the payload of notices of the log of a task.
+func logKey(task loom.TaskID) string { return strconv.FormatInt(int64(task), 10) }
 
 // AddLog makes the subscription signal topic when lines of a task were stored,
 // until it is closed. Notices of lines are not kept: a subscription that goes on
 // from a cursor is signalled at once, for what it may have missed.
 func (s *Subscription) AddLog(topic string, task loom.TaskID) {
-	end := s.hub.addLog(task, &logFollower{sub: s, topic: topic})
+	end := s.hub.addLog(logKey(task), &logFollower{sub: s, topic: topic})
 	s.mu.Lock()
 	s.ends = append(s.ends, end)
 	s.mu.Unlock()
@@ -308,29 +317,29 @@ func (s *Subscription) logged(topic string) {
 	s.signal()
 }
 
-func (h *Hub) addLog(task loom.TaskID, f *logFollower) (end func()) {
+func (h *Hub) addLog(key string, f *logFollower) (end func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.logs[task] == nil {
-		h.logs[task] = map[*logFollower]struct{}{}
+	if h.logs[key] == nil {
+		h.logs[key] = map[*logFollower]struct{}{}
 	}
-	h.logs[task][f] = struct{}{}
+	h.logs[key][f] = struct{}{}
 	return func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		delete(h.logs[task], f)
-		if len(h.logs[task]) == 0 {
-			delete(h.logs, task)
+		delete(h.logs[key], f)
+		if len(h.logs[key]) == 0 {
+			delete(h.logs, key)
 		}
 	}
 }
 
-// wakeLogs wakes the followers of a task, or of all for 0.
-func (h *Hub) wakeLogs(task loom.TaskID) {
+// wakeLogs wakes the followers of a log by the payload of its notices, or all for "".
+func (h *Hub) wakeLogs(key string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for id, followers := range h.logs {
-		if task != 0 && id != task && id != 0 {
+		if key != "" && id != key && id != "" {
 			continue
 		}
 		for f := range followers {

@@ -19,12 +19,15 @@ const (
 	// ActionKeys puts public keys on the machine of a node. It is no CONFIRM: it proves
 	// nothing about the machine, and never leads to another one.
 	ActionKeys TaskAction = "keys"
+	// ActionReboot starts the machine of a node that is stopped and restarts one that
+	// runs. The machine stays the same.
+	ActionReboot TaskAction = "reboot"
 )
 
 // TaskActions lists every task action in "action order", the order used to
 // break ties among ready tasks of a node and to number tasks.
 var TaskActions = []TaskAction{
-	ActionCreate, ActionConfirm, ActionKeys, ActionBootstrap, ActionDrain, ActionStop, ActionRemove,
+	ActionCreate, ActionReboot, ActionConfirm, ActionKeys, ActionBootstrap, ActionDrain, ActionStop, ActionRemove,
 	ActionInstall, ActionConfigure, ActionInitialize, ActionStart, ActionDelete,
 }
 
@@ -44,7 +47,7 @@ func (a TaskAction) Valid() bool { return a.Order() >= 0 }
 // OfNode reports whether the action belongs to the node rather than a service.
 func (a TaskAction) OfNode() bool {
 	switch a {
-	case ActionCreate, ActionConfirm, ActionKeys, ActionBootstrap, ActionDelete:
+	case ActionCreate, ActionReboot, ActionConfirm, ActionKeys, ActionBootstrap, ActionDelete:
 		return true
 	}
 	return false

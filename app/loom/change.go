@@ -1,6 +1,9 @@
 package loom
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // ChangeKind is the word of a kind of change of a cluster, as requests, previews and
 // menus have it.
@@ -53,6 +56,9 @@ const (
 	ClusterUpgrade              ClusterAction = "cluster_upgrade"
 	ClusterResize               ClusterAction = "cluster_resize"
 	ClusterRepair               ClusterAction = "cluster_repair"
+	RepairRestart               ClusterAction = "repair_restart"
+	RepairConfigure             ClusterAction = "repair_configure"
+	RepairReboot                ClusterAction = "repair_reboot"
 	Rollback                    ClusterAction = "rollback"
 	ClusterAuthorize            ClusterAction = "cluster_authorize"
 )
@@ -60,8 +66,31 @@ const (
 // ClusterActions lists every cluster action, in the order in which filters offer them.
 var ClusterActions = []ClusterAction{
 	ClusterCreate, ClusterDelete, ClusterConfigure, ClusterConfigureWithRestart, StartServices, StopServices, RestartServices, AddServices,
-	RemoveServices, ClusterExpand, ClusterShrink, ClusterUpgrade, ClusterResize, ClusterRepair, Rollback, ClusterAuthorize,
+	RemoveServices, ClusterExpand, ClusterShrink, ClusterUpgrade, ClusterResize, ClusterRepair, RepairRestart, RepairConfigure, RepairReboot,
+	Rollback, ClusterAuthorize,
 }
+
+// RepairHow is the way in which nodes are repaired. "" counts as RepairByReplacement.
+type RepairHow string
+
+// The ways to repair a node. Only RepairByReplacement deletes machines.
+const (
+	RepairByReplacement RepairHow = "replace"   // another machine takes its place
+	RepairByRestart     RepairHow = "restart"   // its services are restarted
+	RepairByConfigure   RepairHow = "configure" // its services are configured, which puts back files, and restarted
+	RepairByReboot      RepairHow = "reboot"    // its machine is rebooted, and its services are started
+)
+
+// RepairHows lists the ways to repair a node, the least invasive first.
+var RepairHows = []RepairHow{RepairByRestart, RepairByConfigure, RepairByReboot, RepairByReplacement}
+
+// Action is what an operation that repairs in this way does, "" for an unknown way.
+func (h RepairHow) Action() ClusterAction {
+	return firstChange(func(c *Change) bool { return c.Kind == ChangeRepair && c.How == cmp.Or(h, RepairByReplacement) }).Action
+}
+
+// Replaces reports whether the machines of the nodes are replaced.
+func (h RepairHow) Replaces() bool { return h == "" || h == RepairByReplacement }
 
 // Change describes a kind of change of a cluster, or an action that operations of a
 // kind have besides its first one.
@@ -70,6 +99,8 @@ type Change struct {
 	// Action is that of its operation; "" where there is none, and for a retry, which
 	// has that of the operation it continues.
 	Action ClusterAction
+	// How is the way in which its operation repairs, "" for other kinds.
+	How RepairHow
 	// Verb is the action as a person would say it: "add services".
 	Verb string
 	// Title begins the heading of its form, before the name of the cluster; Apply the
@@ -108,6 +139,7 @@ const (
 	losesMachines  = "The cluster is protected; take the protection off first."
 	losesDisks     = "The cluster is protected, and other hardware means other machines, without what is on the disks of the present ones; take the protection off first."
 	configNotGone  = "A config that failed is looked into and set right: configure again, or roll back to the config before."
+	repairNotGone  = "A repair of machines that stay changes no layout, so there is none to go back to: retry it, or repair again."
 	runtimeNotGone = "Starting and stopping changes no layout, so there is none to go back to: start or stop the services again."
 )
 
@@ -135,8 +167,11 @@ var Changes = []Change{
 	{Kind: ChangeUpgrade, Action: ClusterUpgrade, Verb: "upgrade", Title: "Upgrade", Previewed: true, Allowed: whenActive},
 	{Kind: ChangeResize, Action: ClusterResize, Verb: "change hardware", Title: "Change the hardware of", Previewed: true, Heavy: true,
 		Allowed: whenActive, Protected: losesDisks},
-	{Kind: ChangeRepair, Action: ClusterRepair, Verb: "repair", Title: "Repair", Previewed: true, Heavy: true, Allowed: whenIdle, WayOut: "repair it",
+	{Kind: ChangeRepair, Action: ClusterRepair, How: RepairByReplacement, Verb: "repair", Title: "Repair", Previewed: true, Allowed: whenIdle, WayOut: "repair it",
 		NotUndone: "A repair replaces what was broken before it, so there is nothing to go back to: retry it, or repair again."},
+	{Kind: ChangeRepair, Action: RepairRestart, How: RepairByRestart, Verb: "restart on nodes", Previewed: true, Allowed: whenIdle, NotUndone: repairNotGone},
+	{Kind: ChangeRepair, Action: RepairConfigure, How: RepairByConfigure, Verb: "put back files", Previewed: true, Allowed: whenIdle, NotUndone: repairNotGone},
+	{Kind: ChangeRepair, Action: RepairReboot, How: RepairByReboot, Verb: "reboot", Previewed: true, Allowed: whenIdle, NotUndone: repairNotGone},
 	{Kind: ChangeRollback, Action: Rollback, Verb: "roll back", Title: "Roll back", Previewed: true, Heavy: true, Allowed: whenIdle, WayOut: "roll back",
 		NotUndone: "A rollback goes back already: retry it, or roll back further."},
 	{Kind: ChangeRetry, Title: "Retry", Apply: "Retry on cluster", Previewed: true, Allowed: whenFailed, WayOut: "retry what failed"},

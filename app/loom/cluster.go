@@ -25,6 +25,8 @@ type Cluster struct {
 	Labels         map[string]string
 	DNSSuffix      string
 	Protected      bool
+	// Repair is the owner's policy, in place of what the template says.
+	Repair RepairPolicy
 	// Revision goes up by one with every change of the cluster or its nodes' plan.
 	Revision int
 	// LatestOperation is the number of the newest operation, 0 before the first.
@@ -74,6 +76,8 @@ type ClusterSummary struct {
 	Services        []string
 	LatestOperation int
 	Progress        Progress
+	// Health is without nodes; its zero status: nothing is known.
+	Health ClusterHealth
 	// LeaseSoon says that its owner is being reminded of the end of the lease, or that
 	// it is over; DeletedAt is when the machines go after it, the zero time unless the
 	// cluster is in its time of grace.

@@ -17,6 +17,14 @@ type Figures struct {
 	Workers   *WorkerFigure
 	Database  *DatabaseFigure
 	Hooks     *HookFigure
+	Health    *HealthFigure
+}
+
+// HealthFigure counts nodes with a machine and live clusters by health, and incidents that
+// last by kind.
+type HealthFigure struct {
+	Nodes, Clusters map[HealthStatus]int
+	Incidents       map[IncidentKind]int
 }
 
 // HookFigure counts the hooks of all tenants that are called, and the deliveries that are to

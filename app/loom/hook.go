@@ -11,16 +11,20 @@ type DeliveryID int64
 // HookEvent is what a hook is told of.
 type HookEvent string
 
-// The events. An operation has HookStart before its first task, then one of the
-// others when it has ended.
+// The events. An operation has HookStart before its first task, then HookSuccess or
+// HookFailure when it has ended. A cluster has HookHealth when its health is another one.
 const (
 	HookStart   HookEvent = "start"
 	HookSuccess HookEvent = "success"
 	HookFailure HookEvent = "failure"
+	HookHealth  HookEvent = "health"
 )
 
 // HookEvents lists every event.
-var HookEvents = []HookEvent{HookStart, HookSuccess, HookFailure}
+var HookEvents = []HookEvent{HookStart, HookSuccess, HookFailure, HookHealth}
+
+// OperationEvents are those of operations; a hook that names no event hears of these.
+var OperationEvents = HookEvents[:3:3]
 
 // What an operation does when a blocking hook gives no answer in time.
 const (
@@ -32,7 +36,8 @@ const (
 // is the predecessor's, which no operation has.
 var HookActions = []ClusterAction{
 	"solve_layout", ClusterCreate, ClusterDelete, ClusterConfigure, ClusterConfigureWithRestart, StartServices, StopServices,
-	RestartServices, AddServices, RemoveServices, ClusterExpand, ClusterShrink, ClusterUpgrade, ClusterResize, ClusterRepair, Rollback, ClusterAuthorize,
+	RestartServices, AddServices, RemoveServices, ClusterExpand, ClusterShrink, ClusterUpgrade, ClusterResize, ClusterRepair, RepairRestart, RepairConfigure, RepairReboot,
+	Rollback, ClusterAuthorize,
 }
 
 // Hook is an HTTP notice about operations of its tenant, or of all tenants when
@@ -75,9 +80,10 @@ type Delivery struct {
 	ID   DeliveryID
 	Hook HookID
 	// Event happened at Time; Created is later where it was sent again by hand.
-	Event     HookEvent
-	Time      time.Time
-	Created   time.Time
+	Event   HookEvent
+	Time    time.Time
+	Created time.Time
+	// Operation has the number 0 where the event is about a cluster alone.
 	Operation OperationRef
 	Status    DeliveryStatus
 	// Tries counts what was sent; Code, Took and Error are of the last one, Code 0
@@ -96,9 +102,21 @@ type Notice struct {
 	TenantName string
 	Cluster    ClusterSummary
 	Operation  Operation
+	// Health is set in place of the operation for HookHealth.
+	Health *HealthNotice `json:",omitempty"`
 	// Legacy is set for hooks that want the predecessor's body.
 	Legacy *LegacyNotice `json:",omitempty"`
 }
+
+// HealthNotice is how the health of a cluster changed, with the incidents that last there, at
+// most MaxNoticeIncidents.
+type HealthNotice struct {
+	From, To  HealthStatus
+	Incidents []Incident
+}
+
+// MaxNoticeIncidents is how many incidents a notice about health names.
+const MaxNoticeIncidents = 100
 
 // LegacyNotice is what only the predecessor's body has. The cluster's services
 // have names only; secrets are masked.

@@ -212,8 +212,14 @@ func described(v reflect.Value, within Description, words string, list *[]Descri
 		if enum := of.Tag.Get("enum"); enum != "" {
 			d.Enum = strings.Split(enum, ",")
 		}
+		if of.Type.Kind() == reflect.Pointer && of.Type.Elem().Kind() == reflect.Struct {
+			if d.Value.IsNil() {
+				d.Value = reflect.New(of.Type.Elem())
+			}
+			d.Value = d.Value.Elem()
+		}
 		switch {
-		case of.Type.Kind() == reflect.Struct:
+		case d.Value.Kind() == reflect.Struct:
 			inner := words
 			if d.Label != "" {
 				inner = d.Label // such as “%s to install”

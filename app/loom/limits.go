@@ -14,7 +14,7 @@ const MaxTaskLimit = 24 * time.Hour
 // DefaultTaskLimit is the time limit of an attempt where nothing else is set.
 func DefaultTaskLimit(action TaskAction) time.Duration {
 	switch action {
-	case ActionCreate, ActionKeys:
+	case ActionCreate, ActionKeys, ActionReboot:
 		return 600 * time.Second
 	case ActionDelete:
 		return 900 * time.Second

@@ -67,3 +67,12 @@ func TestTaskLimits(t *testing.T) {
 		t.Errorf("errors %v", errs)
 	}
 }
+
+func TestDefaultTaskLimit(t *testing.T) {
+	t.Parallel()
+	for _, action := range TaskActions {
+		if limit := DefaultTaskLimit(action); limit < 600*time.Second || limit > 1800*time.Second {
+			t.Errorf("%s: %s", action, limit)
+		}
+	}
+}

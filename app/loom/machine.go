@@ -28,7 +28,38 @@ type TaggedMachine struct {
 	Key     string
 	Cluster string
 	Tenant  TenantID
+	// State is whether it runs; "" where the provider does not say.
+	State MachineState
+	// Flavor, Image and Addresses are what the provider says of it now, in its own words;
+	// empty where it does not say.
+	Flavor    string
+	Image     string
+	Addresses []string
 }
+
+// OwnerUnknown reports that the machine may be anybody's: it is there, but what it is
+// labeled with cannot be read now. Static hosts that do not answer are listed like this.
+func (m TaggedMachine) OwnerUnknown() bool { return m.Node == "" && m.Key == "" }
+
+// Bounds of what a provider may say of a machine, in characters and in number.
+const (
+	MaxMachineText      = 255
+	MaxMachineAddresses = 16
+)
+
+// MachineState is whether a machine runs, by its provider's word. The zero value is that
+// the provider does not say.
+type MachineState string
+
+// The states of machines in lists of providers. StateOther is everything that is neither
+// surely on nor surely off: starting, stopping, broken.
+const (
+	StateRunning MachineState = "running"
+	StateStopped MachineState = "stopped"
+	StateOther   MachineState = "other"
+	// StateMissing is never listed: it is that of a machine which a complete list lacks.
+	StateMissing MachineState = "missing"
+)
 
 // Orphan is a machine of this installation that no live node claims: its node is gone, or
 // has another machine.

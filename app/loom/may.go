@@ -15,7 +15,7 @@ const (
 	Read Verb = "read"
 	// Create is to create clusters from templates.
 	Create Verb = "create"
-	// Operate is to change a cluster, and to reveal its sign-in.
+	// Operate is to change a cluster, to reveal its sign-in, and to read journals of its services.
 	Operate Verb = "operate"
 	// Own is to delete, protect and hand over a cluster.
 	Own Verb = "own"

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -174,6 +175,12 @@ func valuesOf(t Template) []namedValue {
 		add("administration.leaseduration", "initial "+limit(l.Initial)+", maximum "+limit(l.Max)+", step "+limit(l.Step))
 	}
 	add("administration.onFailure", t.Administration.OnFailure)
+	if seconds := t.Administration.Health.Interval; seconds != nil {
+		add("administration.health.interval", strconv.Itoa(*seconds))
+	}
+	for _, part := range t.Administration.Repair.Parts() {
+		add("administration.repair."+part.Name, string(*part.Choice))
+	}
 	if t.Preferences != nil {
 		add("preferences", t.Preferences)
 	}

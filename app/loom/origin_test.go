@@ -3,10 +3,12 @@ package loom_test
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
 	"loom/app/loom"
+	"loom/app/testkit"
 )
 
 func originWorld() (loom.Template, loom.TemplateLookup) {
@@ -15,7 +17,7 @@ func originWorld() (loom.Template, loom.TemplateLookup) {
 		Defaults: loom.Defaults{Services: []string{"os"}, Provider: "lab", HardwareType: "small", Config: map[string]any{"a": 1, "b": 1}},
 		Constraints: loom.Constraints{Size: loom.SizeConstraint{Min: 2, Max: 9}, Layout: loom.LayoutConstraints{CantCoexist: [][]string{{"x", "y"}}},
 			Services: map[string]loom.ServiceConstraint{"x": {HardwareTypes: []string{"small"}}}},
-		Administration: loom.Administration{Lease: loom.LeaseRule{Initial: 86400000}, OnFailure: "undo"},
+		Administration: loom.Administration{Lease: loom.LeaseRule{Initial: 86400000}, OnFailure: "undo", Health: loom.HealthRule{Interval: new(60)}, Repair: loom.RepairPolicy{Service: loom.RepairDo, Gone: loom.RepairTell}},
 		Links:          []loom.Link{{Label: "Console", URL: "http://one"}},
 		Includes:       []loom.NameRef{{Name: "audit"}},
 	}
@@ -24,10 +26,11 @@ func originWorld() (loom.Template, loom.TemplateLookup) {
 		// Partial templates have no say in these.
 		Constraints: loom.Constraints{Size: loom.SizeConstraint{Min: 5}}, Administration: loom.Administration{OnFailure: "keep"}}
 	own := loom.Template{Base: loom.Base{Name: "own"}, Extends: &loom.NameRef{Name: "base"},
-		Defaults:      loom.Defaults{Services: []string{"web", "os"}, HardwareType: "large", Config: map[string]any{"b": 2}},
-		Compatibility: loom.Compatibility{Services: []string{"web"}},
-		Constraints:   loom.Constraints{Services: map[string]loom.ServiceConstraint{"x": {HardwareTypes: []string{"large"}}}, Layout: loom.LayoutConstraints{CantCoexist: [][]string{{"y", "x"}}}},
-		Links:         []loom.Link{{Label: "Console", URL: "http://two"}},
+		Defaults:       loom.Defaults{Services: []string{"web", "os"}, HardwareType: "large", Config: map[string]any{"b": 2}},
+		Compatibility:  loom.Compatibility{Services: []string{"web"}},
+		Constraints:    loom.Constraints{Services: map[string]loom.ServiceConstraint{"x": {HardwareTypes: []string{"large"}}}, Layout: loom.LayoutConstraints{CantCoexist: [][]string{{"y", "x"}}}},
+		Links:          []loom.Link{{Label: "Console", URL: "http://two"}},
+		Administration: loom.Administration{Repair: loom.RepairPolicy{Gone: loom.RepairAsk}},
 	}
 	return own, loom.TemplateLookup{
 		Template: func(name string) (loom.Template, error) {
@@ -78,6 +81,9 @@ func TestTemplateOrigins(t *testing.T) {
 		`constraints.services.x = {"hardwaretypes":["large"],"imagetypes":null} from template own over base`,
 		"administration.leaseduration = initial 1 day, maximum unlimited, step unlimited from template base",
 		"administration.onFailure = undo from template base",
+		"administration.health.interval = 60 from template base",
+		"administration.repair.service = do from template base",
+		"administration.repair.gone = ask from template own over base",
 		"links.Console = http://two from template own over base",
 	}
 	if got := strings.Join(lines, "\n"); got != strings.Join(want, "\n") {
@@ -95,5 +101,26 @@ func TestTemplateOrigins(t *testing.T) {
 	own.Includes = []loom.NameRef{{Name: "none"}}
 	if _, err := loom.TemplateOrigins(own, find); !errors.Is(err, loom.NotFound) {
 		t.Errorf("a part that is not there: %v", err)
+	}
+}
+
+// TestMergeKeepsEveryField: a template that builds on nothing is merged to itself, and so is
+// one that says nothing and extends it.
+func TestMergeKeepsEveryField(t *testing.T) {
+	t.Parallel()
+	full := *testkit.FullEntry(loom.KindTemplate).(*loom.Template)
+	full.Extends, full.Includes = nil, nil
+	find := loom.TemplateLookup{Template: func(string) (loom.Template, error) { return full, nil }}
+	empty := loom.Template{Base: loom.Base{Name: "empty"}, Extends: &loom.NameRef{Name: full.Name}}
+	for _, given := range []loom.Template{full, empty} {
+		merged, err := loom.MergeTemplate(given, find)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := full
+		want.Base, want.Extends = given.Base, given.Extends
+		if !reflect.DeepEqual(merged, want) {
+			t.Errorf("%s: merged\n%+v\nwant\n%+v", given.Name, merged, want)
+		}
 	}
 }

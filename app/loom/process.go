@@ -73,6 +73,10 @@ const (
 // id; operations are told of as "00000042/3", leases by the id of the cluster.
 const NewsOfToken = "token/"
 
+// NewsOfIncident begins what is told there of an incident that somebody should decide about,
+// followed by its number.
+const NewsOfIncident = "incident/"
+
 // TokenWarning is how long before its end the owner of an API token is warned.
 const TokenWarning = 7 * 24 * time.Hour
 

@@ -10,12 +10,16 @@ import (
 // Service is software that can be placed on nodes.
 type Service struct {
 	Base
-	Dependencies  Dependencies       `json:"dependencies" own:"form"`
-	Provisioner   ServiceProvisioner `json:"provisioner" own:"form page"`
-	Links         []Link             `json:"links" new:"" own:"form page"`
-	Follows       []string           `json:"follows,omitempty" names:"services,provided" label:"Follows" help:"When nodes with a followed service come or go, this service's configure action runs again on all its nodes; it must make the running service read its settings. A load balancer follows its back ends." own:"form"`
-	Shrink        string             `json:"shrink,omitempty" enum:"allow,refuse" label:"When a node leaves the cluster" help:"For services that keep data on their nodes. A drain action, if there is one, runs before stop on a node that leaves." own:"form"`
-	DefaultConfig map[string]any     `json:"defaultConfig,omitempty" label:"Config" help:"A JSON object that clusters with this service start with, unless their template or request says otherwise. Macros such as %host.service.NAME% are allowed in its texts." own:"form page"`
+	Dependencies Dependencies       `json:"dependencies" own:"form"`
+	Provisioner  ServiceProvisioner `json:"provisioner" own:"form page"`
+	Links        []Link             `json:"links" new:"" own:"form page"`
+	Follows      []string           `json:"follows,omitempty" names:"services,provided" label:"Follows" help:"When nodes with a followed service come or go, this service's configure action runs again on all its nodes; it must make the running service read its settings. A load balancer follows its back ends." own:"form"`
+	Shrink       string             `json:"shrink,omitempty" enum:"allow,refuse" label:"When a node leaves the cluster" help:"For services that keep data on their nodes. A drain action, if there is one, runs before stop on a node that leaves." own:"form"`
+	// Check, Files and Logs say how Loom watches the service on a node.
+	Check         *ServiceCheck  `json:"check,omitempty" own:"form"`
+	Files         []string       `json:"files,omitempty" label:"Watched files" help:"Absolute paths on the node. A change that Loom did not make is shown." own:"form"`
+	Logs          *ServiceLogs   `json:"logs,omitempty" own:"form"`
+	DefaultConfig map[string]any `json:"defaultConfig,omitempty" label:"Config" help:"A JSON object that clusters with this service start with, unless their template or request says otherwise. Macros such as %host.service.NAME% are allowed in its texts." own:"form page"`
 }
 
 // Dependencies of a service on others, by name or provided name.
@@ -142,6 +146,13 @@ func (s *Service) Validate() []FieldError {
 		}
 	}
 	errs = append(errs, validateLinks(s.Links)...)
+	if s.Check != nil {
+		errs = append(errs, s.Check.Validate("check")...)
+	}
+	errs = append(errs, checkFilePaths("files", s.Files)...)
+	if s.Logs != nil {
+		errs = append(errs, s.Logs.Validate("logs")...)
+	}
 	switch s.Dependencies.Install.Scope {
 	case "", "cluster", "node":
 	default:

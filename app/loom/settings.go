@@ -10,6 +10,8 @@ const (
 	maxReminders  = 10
 	maxLeaseHours = 8760 // a year
 	maxTokenDays  = 36500
+
+	maxRepairsPerDay = 1000
 )
 
 // Settings are what a tenant's administrators decide for all of it. The JSON is what is stored and shown.
@@ -23,12 +25,17 @@ type Settings struct {
 	MaxTokenDays *int `json:"maxTokenDays" description:"null: no maximum." nullable:"true"`
 	// RequireLease refuses clusters that would live for ever.
 	RequireLease bool `json:"requireLease" description:"Every cluster has an end."`
+	// AutomaticRepairs lets Loom repair by itself where a policy says so; that of the superadmin
+	// tenant holds for all.
+	AutomaticRepairs bool `json:"automaticRepairs" description:"Loom repairs by itself what the repair policies of clusters let it."`
+	// RepairsPerDay is how many repairs Loom begins by itself in 24 hours.
+	RepairsPerDay int `json:"repairsPerDay" minimum:"0" maximum:"1000" description:"How many repairs Loom begins by itself in 24 hours."`
 }
 
 // DefaultSettings are those of a tenant that never set any.
 func DefaultSettings() Settings {
 	days := 365
-	return Settings{LeaseReminderHours: []int{24, 1}, MaxTokenDays: &days}
+	return Settings{LeaseReminderHours: []int{24, 1}, MaxTokenDays: &days, AutomaticRepairs: true, RepairsPerDay: 20}
 }
 
 // Normalize puts the reminders in order, the longest first, each once, and gives
@@ -55,6 +62,9 @@ func (s *Settings) Normalize() []FieldError {
 	}
 	if d := s.MaxTokenDays; d != nil && (*d < 1 || *d > maxTokenDays) {
 		errs = append(errs, FieldError{"maxTokenDays", fmt.Sprintf("%d is no number of days from 1 to %d; null lets tokens live for ever.", *d, maxTokenDays)})
+	}
+	if s.RepairsPerDay < 0 || s.RepairsPerDay > maxRepairsPerDay {
+		errs = append(errs, FieldError{"repairsPerDay", fmt.Sprintf("%d is no number of repairs from 0 to %d.", s.RepairsPerDay, maxRepairsPerDay)})
 	}
 	return errs
 }

@@ -116,6 +116,16 @@ type Administration struct {
 	Lease LeaseRule `json:"leaseduration"`
 	// OnFailure is "", OnFailureKeep or OnFailureUndo; "" counts as keep.
 	OnFailure string `json:"onFailure,omitempty" enum:"keep,undo"`
+	// Health says how nodes are checked; empty counts as usual.
+	Health HealthRule `json:"health,omitzero"`
+	// Repair says what Loom may repair by itself.
+	Repair RepairPolicy `json:"repair,omitzero"`
+}
+
+// HealthRule says how the nodes of a cluster are checked.
+type HealthRule struct {
+	// Interval is in seconds; 0 turns checks off, nil leaves it to the services.
+	Interval *int `json:"interval,omitempty" label:"Seconds between checks" help:"At least this many seconds between two checks of a node, 15 to 3600; 0 turns checks off. Empty: as the services of the node say."`
 }
 
 // LeaseRule is in milliseconds; 0 means unlimited (initial), no maximum, no
@@ -204,6 +214,10 @@ func (a Administration) validate() []FieldError {
 	if l.Max != 0 && (l.Initial == 0 || l.Initial > l.Max) {
 		errs = append(errs, FieldError{"administration.leaseduration.initial", "The initial lease is longer than the maximum; 0 means unlimited."})
 	}
+	if i := a.Health.Interval; i != nil && *i != 0 && (*i < 15 || *i > 3600) {
+		errs = append(errs, FieldError{"administration.health.interval", "A number from 15 to 3600, or 0 for no checks."})
+	}
+	errs = append(errs, a.Repair.Validate("administration.repair")...)
 	switch a.OnFailure {
 	case "", OnFailureKeep, OnFailureUndo:
 	default:

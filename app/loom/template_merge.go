@@ -129,10 +129,15 @@ func (m *merger) template(t Template) error {
 	if err := m.common("template “"+t.Name+"”", t.Defaults, t.Compatibility, t.Links); err != nil {
 		return err
 	}
+	a := &m.out.Administration
 	if t.Administration.Lease != (LeaseRule{}) {
-		m.out.Administration.Lease = t.Administration.Lease
+		a.Lease = t.Administration.Lease
 	}
-	replace(&m.out.Administration.OnFailure, t.Administration.OnFailure)
+	replace(&a.OnFailure, t.Administration.OnFailure)
+	if t.Administration.Health != (HealthRule{}) {
+		a.Health = t.Administration.Health
+	}
+	a.Repair = t.Administration.Repair.Over(a.Repair)
 	c := &m.out.Constraints
 	maps.Copy(c.Services, t.Constraints.Services)
 	c.Layout.MustCoexist = unionSets(c.Layout.MustCoexist, t.Constraints.Layout.MustCoexist)

@@ -62,6 +62,10 @@ func (f *Processes) tryLeftover(ctx context.Context, r store.ProviderRequest, l 
 			return ok && cluster == l.Cluster && m.Tenant == l.Tenant && nodeOf(m) == l.Node
 		})
 		if i < 0 {
+			silent := slices.IndexFunc(machines, func(m loom.TaggedMachine) bool { return m.OwnerUnknown() && (l.Machine == "" || m.ID == l.Machine) })
+			if silent >= 0 {
+				return true, errSilent(machines[silent].ID)
+			}
 			return true, nil // it is gone
 		}
 		m = machines[i]

@@ -121,13 +121,20 @@ func TestLeftoversThatAreLeftAlone(t *testing.T) {
 		}
 		return errors.Join(errs...)
 	}
-	// A machine that the provider does not list any longer is gone, others of the account are not ours.
+	// A machine that does not answer is there, whosever it is.
 	m := a.left(1)
+	c := &cloud{machines: []loom.TaggedMachine{{ID: m.ID}}}
+	a.must(ask(c))
+	if got := a.state(1); got != "incomplete 4  failed 1" || len(c.removed) != 0 {
+		t.Errorf("a machine that does not answer: %s, removed %v", got, c.removed)
+	}
+	// A machine that the provider does not list any longer is gone, others of the account are not ours.
 	foreign := m
 	foreign.Tenant = "t2"
-	c := &cloud{machines: []loom.TaggedMachine{foreign}}
+	c = &cloud{machines: []loom.TaggedMachine{foreign}}
+	a.exec(`UPDATE provider_requests SET created_at = now() - interval '1 day'`)
 	a.must(ask(c))
-	if got := a.state(1); got != "terminated 4 removed deleted 0" || len(c.removed) != 0 {
+	if got := a.state(1); got != "terminated 5 removed deleted 0" || len(c.removed) != 0 {
 		t.Errorf("%s, removed %v", got, c.removed)
 	}
 	// A delete that began meanwhile has the first word.

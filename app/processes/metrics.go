@@ -59,6 +59,11 @@ func (f *Processes) Figures(ctx context.Context) (loom.Figures, error) {
 		out.Hooks = orNil(h, err)
 		return err
 	})
+	ask(func(ctx context.Context) error {
+		h, err := store.HealthFiguresAllTenants(ctx, f.db)
+		out.Health = orNil(h, err)
+		return err
+	})
 	return out, errors.Join(errs...)
 }
 

@@ -162,3 +162,8 @@ func (f *Processes) askToDrain(ctx context.Context, actor loom.Actor, id loom.Pr
 		return f.one(ctx, tx, "", id)
 	})
 }
+
+// Provisioners lists the provisioners whose lease runs, oldest first, without what they do.
+func (f *Processes) Provisioners(ctx context.Context) ([]LiveProcess, error) {
+	return store.LiveProvisionersAllTenants(ctx, f.db)
+}

@@ -28,10 +28,11 @@ const (
 	HookQueue    = jobs.HookQueue
 	ProbeQueue   = jobs.ProbeQueue
 	SweepQueue   = jobs.SweepQueue
+	JournalQueue = jobs.JournalQueue
 )
 
 // RiverQueues lists them.
-var RiverQueues = []string{ControlQueue, HookQueue, ProbeQueue, SweepQueue}
+var RiverQueues = []string{ControlQueue, HookQueue, ProbeQueue, SweepQueue, JournalQueue}
 
 // TenantQueue names the queue of a tenant's tasks.
 func TenantQueue(tenant loom.TenantID) string { return jobs.TenantQueue(tenant) }

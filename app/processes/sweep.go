@@ -1,6 +1,7 @@
 package processes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -133,7 +134,7 @@ func classifyMachine(tenant loom.TenantID, provider string, m loom.TaggedMachine
 }
 
 // classifyMachines judges all machines of a list. kept are orphaned ones and those of which
-// nothing can be said now, by id.
+// nothing can be said now, by id: an operation is at work, or they do not answer.
 func classifyMachines(tenant loom.TenantID, provider string, machines []loom.TaggedMachine, claims map[loom.NodeID]store.NodeClaim) (orphans []loom.Orphan, kept []string) {
 	own := map[loom.NodeID]bool{}
 	for _, m := range machines {
@@ -142,6 +143,10 @@ func classifyMachines(tenant loom.TenantID, provider string, machines []loom.Tag
 		}
 	}
 	for _, m := range machines {
+		if m.OwnerUnknown() {
+			kept = append(kept, m.ID)
+			continue
+		}
 		var claim *store.NodeClaim
 		if n, ok := claims[nodeOf(m)]; ok {
 			claim = &n
@@ -242,9 +247,18 @@ func (f *Processes) sweep(ctx context.Context, process loom.ProcessID, r store.P
 		shown = "The machines of this provider cannot be listed: its plugin cannot, or no provisioner that answers carries it."
 	}
 	ended := store.Exec(ctx, f.db, func(tx *sqlx.Tx) error {
-		held, err := store.EndRequest(ctx, tx, r.Tenant, r.ID, process, nil, shown, false)
+		ofNodes, doubt, err := weighList(ctx, tx, process, r, machines, listed)
+		if err != nil {
+			return err
+		}
+		held, err := store.EndRequest(ctx, tx, r.Tenant, r.ID, process, nil, cmp.Or(shown, doubt), false)
 		if err != nil || !held {
 			return err
+		}
+		if doubt == "" && len(ofNodes) > 0 {
+			if err := store.RecordListed(ctx, tx, ofNodes, r.Started); err != nil {
+				return err
+			}
 		}
 		if r.By != "system" { // somebody waits for it
 			if err := store.InsertEvents(ctx, tx, orphansChanged, loom.Event{Tenant: r.Tenant, Topic: "tenant", IDs: []string{"providers/" + r.Provider}}); err != nil {
@@ -273,6 +287,29 @@ func (f *Processes) sweep(ctx context.Context, process loom.ProcessID, r store.P
 		return fmt.Errorf("%w: list the machines of tenant %s, provider %s: %s", ErrRecorded, r.Tenant, r.Provider, failure)
 	}
 	return ended
+}
+
+// weighList finds the machines that a list should hold, by node, and why it is
+// not believed, "" where it is.
+func weighList(ctx context.Context, tx *sqlx.Tx, process loom.ProcessID, r store.ProviderRequest, machines []loom.TaggedMachine, listed bool) (found map[loom.NodeID]loom.TaggedMachine, doubt string, err error) {
+	if !listed {
+		return nil, "", nil
+	}
+	expected, err := store.ExpectedMachines(ctx, tx, r.Tenant, r.Provider, r.Started, process)
+	if err != nil {
+		return nil, "", err
+	}
+	found, believed := loom.JudgeList(expected, machines)
+	if !believed {
+		down := 0
+		for _, m := range found {
+			if m.State == loom.StateMissing || m.State == loom.StateStopped {
+				down++
+			}
+		}
+		doubt = fmt.Sprintf("By its list, %d of %d machines are stopped or gone. Loom does not believe that: check the credentials and the region or project of the provider.", down, len(expected))
+	}
+	return found, doubt, nil
 }
 
 var orphansChanged = loom.Event{Tenant: loom.SuperTenant, Topic: "system", IDs: []string{"orphans"}}
@@ -306,6 +343,9 @@ func (f *Processes) removeMachine(ctx context.Context, r store.ProviderRequest, 
 		return m.ID == o.Machine && m.Key == o.Key && nodeOf(m.TaggedMachine) == o.Node
 	})
 	if i < 0 {
+		if slices.ContainsFunc(machines, func(m listedMachine) bool { return m.ID == o.Machine && m.OwnerUnknown() }) {
+			return errSilent(o.Machine)
+		}
 		return nil // it is gone
 	}
 	claims, err := store.NodeClaims(ctx, f.db, r.Tenant, []loom.NodeID{o.Node}, r.Started)
@@ -324,6 +364,11 @@ func (f *Processes) removeMachine(ctx context.Context, r store.ProviderRequest, 
 		return loom.NewError(loom.Conflict, "An operation of cluster %s is at work and may need the machine; try again when it has ended.", o.Cluster)
 	}
 	return loom.NewError(loom.Conflict, "The machine %s belongs to a live node of cluster %s now, or may come to, so it stays.", o.Machine, o.Cluster)
+}
+
+// errSilent is the error of a machine that is there and does not say whose it is.
+func errSilent(machine string) error {
+	return loom.NewError(loom.Unavailable, "The machine %s does not answer, so nobody can look whose it is and clean it; start it, or take it off the list of the provider’s hosts.", machine)
 }
 
 // endRemoval records what came of a removal; o is nil when there was nothing to

@@ -128,6 +128,39 @@ func TestSweepFindsWhatNobodyClaims(t *testing.T) {
 	}
 }
 
+// TestSweepRecordsWhatMachinesAre: the first list that says what a machine is stays beside the
+// newest one, unless the list is not believed.
+func TestSweepRecordsWhatMachinesAre(t *testing.T) {
+	t.Parallel()
+	a := newAsked(t)
+	c := &cloud{}
+	for i := range 3 {
+		m := a.node("t1", i+1, "active", "ready")
+		m.State, m.Flavor = loom.StateRunning, "small"
+		c.machines = append(c.machines, m)
+	}
+	a.exec(`INSERT INTO node_health (node_id, tenant_id, cluster_id, incarnation, operation, status) SELECT id, tenant_id, cluster_id, 1, 0, 'healthy' FROM nodes`)
+	expect := func(what, want string) {
+		t.Helper()
+		var got string
+		a.must(a.db.Get(&got, `SELECT string_agg(coalesce(machine->'first'->>'size' || '-' || (machine->'last'->>'size'), 'none'), ' ' ORDER BY cluster_id) FROM node_health`))
+		if got != want {
+			t.Errorf("%s: %q, want %q", what, got, want)
+		}
+	}
+	expect("before a list", "none none none")
+	c.machines[2].State = loom.StateStopped
+	a.must(a.sweep(c))
+	expect("one is stopped", "small-small small-small none")
+	c.machines[0].Flavor, c.machines[2].State, c.machines[2].Flavor = "large", loom.StateRunning, "medium"
+	a.must(a.sweep(c))
+	expect("one is larger", "small-large small-small medium-medium")
+	c.machines[1].Flavor = "huge"
+	c.machines[0].State, c.machines[2].State = loom.StateStopped, loom.StateStopped
+	a.must(a.sweep(c))
+	expect("too many are stopped", "small-large small-small medium-medium")
+}
+
 // TestSecondMachineOfALivingNode: it is listed while the cluster lives, and removing it
 // leaves the node's own.
 func TestSecondMachineOfALivingNode(t *testing.T) {
@@ -349,6 +382,16 @@ func TestRemoveOrphan(t *testing.T) {
 	if got := a.listed(); got != "m2 m3 m4 m5" {
 		t.Errorf("orphans: %q", got)
 	}
+	// A static host that does not answer may be anybody's, and is not gone.
+	c.mu.Lock()
+	c.err, c.machines = nil, append([]loom.TaggedMachine{{ID: "m4"}}, machines[:3]...)
+	c.mu.Unlock()
+	if err := a.RemoveOrphan(a.ctx, a.super, ids["m4"]); !errors.Is(err, loom.Unavailable) || !strings.Contains(err.Error(), "does not answer") {
+		t.Errorf("a machine that does not answer: %v", err)
+	}
+	if got := a.listed(); got != "m2 m3 m4 m5" {
+		t.Errorf("orphans while one does not answer: %q", got)
+	}
 	// It is gone at the provider already.
 	c.mu.Lock()
 	c.err, c.machines = nil, machines[:4]
@@ -359,9 +402,9 @@ func TestRemoveOrphan(t *testing.T) {
 		t.Errorf("removed: %s", got)
 	}
 	for query, want := range map[string]int{
-		`SELECT count(*) FROM audit WHERE tenant_id = 'superadmin' AND actor = 'admin' AND verb = 'delete' AND kind = 'orphan'`:                      6,
+		`SELECT count(*) FROM audit WHERE tenant_id = 'superadmin' AND actor = 'admin' AND verb = 'delete' AND kind = 'orphan'`:                      7,
 		`SELECT count(*) FROM audit WHERE tenant_id = 'superadmin' AND actor = 'system' AND verb = 'remove' AND object = 'lab/m1' AND result = 'ok'`: 1,
-		`SELECT count(*) FROM audit WHERE tenant_id = 'superadmin' AND verb = 'remove' AND result = 'failed'`:                                        3,
+		`SELECT count(*) FROM audit WHERE tenant_id = 'superadmin' AND verb = 'remove' AND result = 'failed'`:                                        4,
 	} {
 		if n := a.count(query); n != want {
 			t.Errorf("%d, want %d: %s", n, want, query)

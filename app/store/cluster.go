@@ -43,6 +43,7 @@ type clusterRow struct {
 	Services        []byte       `db:"services"`
 	Config          []byte       `db:"config"`
 	Labels          []byte       `db:"labels"`
+	Repair          []byte       `db:"repair"`
 	DNSSuffix       string       `db:"dns_suffix"`
 	Protected       bool         `db:"protected"`
 	Revision        int          `db:"revision"`
@@ -66,7 +67,7 @@ func (r *clusterRow) cluster() (loom.Cluster, error) {
 		into any
 	}{
 		{"template", r.Template, &c.Template}, {"provider", r.Provider, &c.Provider}, {"provider fields", r.ProviderFields, &c.ProviderFields}, {"services", r.Services, &c.Services},
-		{"config", r.Config, &c.Config}, {"labels", r.Labels, &c.Labels},
+		{"config", r.Config, &c.Config}, {"labels", r.Labels, &c.Labels}, {"repair policy", r.Repair, &c.Repair},
 	} {
 		if err := decodeExact(part.data, part.into); err != nil {
 			return loom.Cluster{}, fmt.Errorf("read the %s of cluster %s: %w", part.name, c.ID, err)
@@ -132,7 +133,7 @@ func orEmpty[V any](m map[string]V) map[string]V {
 
 const clusterColumns = `id, tenant_id, owner_id, name, description, status, template,
        loom_provider(tenant_id, provider_name, provider_fields) AS provider, provider_fields, services, config, labels,
-       dns_suffix, protected, revision, latest_operation, delete_wanted_by, created_at, expires_at`
+       dns_suffix, protected, repair, revision, latest_operation, delete_wanted_by, created_at, expires_at`
 
 const clusterByID = `SELECT ` + clusterColumns + ` FROM clusters WHERE tenant_id = $1 AND id = $2`
 
@@ -188,21 +189,25 @@ func AddProviderFields(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, i
 }
 
 const updateCluster = `
-UPDATE clusters SET description = $3, labels = $4, protected = $5, expires_at = $6, owner_id = $7, revision = revision + 1,
+UPDATE clusters SET description = $3, labels = $4, protected = $5, expires_at = $6, owner_id = $7, repair = $8, revision = revision + 1,
        delete_wanted_by = CASE WHEN $5 THEN '' ELSE delete_wanted_by END
 WHERE tenant_id = $1 AND id = $2 RETURNING revision`
 
 // UpdateCluster stores what changes without an operation: description, labels,
-// owner, the end of the lease, and protection, which takes back a wish to delete.
+// owner, repair policy, the end of the lease, and protection, which takes back a wish to delete.
 // It gives the new revision.
 func UpdateCluster(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, c loom.Cluster) (int, error) {
 	labels, err := json.Marshal(orEmpty(c.Labels))
 	if err != nil {
 		return 0, fmt.Errorf("encode the labels of cluster %s: %w", c.ID, err)
 	}
+	policy, err := json.Marshal(c.Repair)
+	if err != nil {
+		return 0, fmt.Errorf("encode the repair policy of cluster %s: %w", c.ID, err)
+	}
 	var revision int
 	err = sqlx.GetContext(ctx, tx, &revision, updateCluster, tenant, int64(c.ID), c.Description, labels, c.Protected,
-		sql.NullTime{Time: c.Expires, Valid: !c.Expires.IsZero()}, c.Owner.User)
+		sql.NullTime{Time: c.Expires, Valid: !c.Expires.IsZero()}, c.Owner.User, policy)
 	return revision, wrap(err, "update cluster %s", c.ID)
 }
 

@@ -206,6 +206,7 @@ type ClusterFilter struct {
 	// Viewer sees all clusters that are listed; see SeenBy.
 	Viewer   loom.UserID `json:",omitempty"`
 	Statuses []loom.ClusterStatus
+	Health   []loom.HealthStatus
 	Template string
 	Provider string
 	// Labels must all be on the cluster with these values.
@@ -254,6 +255,9 @@ func (f *ClusterFilter) where(b *binder, tenant loom.TenantID) string {
 		if !slices.Contains(f.Statuses, loom.ClusterTerminated) {
 			conditions = append(conditions, "c.status <> 'terminated'")
 		}
+	}
+	if len(f.Health) > 0 {
+		conditions = append(conditions, "c.status <> 'terminated' AND EXISTS (SELECT FROM cluster_health h WHERE h.cluster_id = c.id AND h.status = ANY ("+b.add(pq.Array(f.Health))+"))")
 	}
 	if f.Template != "" {
 		conditions = append(conditions, "c.template_name = "+b.add(f.Template))

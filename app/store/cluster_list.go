@@ -75,6 +75,9 @@ type clusterSummaryRow struct {
 	TemplateIcon        string         `db:"template_icon"`
 	TemplateVersion     int            `db:"template_version"`
 	Services            pq.StringArray `db:"services"`
+	Health              sql.NullString `db:"health"`
+	HealthSince         sql.NullTime   `db:"health_since"`
+	CheckedAt           sql.NullTime   `db:"checked_at"`
 	LatestOperation     int            `db:"latest_operation"`
 	Action              string         `db:"action"`
 	OperationStatus     string         `db:"operation_status"`
@@ -95,6 +98,7 @@ func (r *clusterSummaryRow) summary() loom.ClusterSummary {
 		Provider: loom.Base{Name: r.ProviderName, Label: r.ProviderLabel, Description: r.ProviderDescription, Icon: r.ProviderIcon, Version: r.ProviderVersion},
 		Template: loom.Base{Name: r.TemplateName, Label: r.TemplateLabel, Description: r.TemplateDescription, Icon: r.TemplateIcon, Version: r.TemplateVersion},
 		Services: r.Services, LatestOperation: r.LatestOperation, Protected: r.Protected, Revision: r.Revision, NewestTemplate: r.NewestTemplate,
+		Health:   loom.ClusterHealth{Status: loom.HealthStatus(r.Health.String), Since: r.HealthSince.Time, CheckedAt: r.CheckedAt.Time},
 		Progress: loom.Progress{Action: loom.ClusterAction(r.Action), Status: loom.OperationStatus(r.OperationStatus), Total: r.Total, Done: r.Done},
 	}
 }
@@ -121,12 +125,14 @@ SELECT c.id, c.tenant_id, c.owner_id, c.name, c.description, c.status, c.created
        coalesce(o.action, '') AS action, coalesce(o.status, '') AS operation_status,
        coalesce(p.total, 0) AS total, coalesce(p.done, 0) AS done, c.protected, c.revision,
        coalesce((SELECT max(v.version) FROM catalog_versions v WHERE v.tenant_id = c.tenant_id AND v.kind = 'clustertemplates' AND v.name = c.template_name), 0) AS newest_template,
+       h.status AS health, h.since AS health_since, CASE WHEN h.status IS NOT NULL THEN (SELECT min(nh.checked_at) FROM node_health nh WHERE nh.cluster_id = c.id) END AS checked_at,
        %[2]s AS key, page.matches
 FROM page JOIN clusters c ON c.id = page.id
 CROSS JOIN LATERAL jsonb_to_record(loom_provider(c.tenant_id, c.provider_name, '{}')) AS pb(label text, description text, icon text, version int)
 CROSS JOIN LATERAL jsonb_to_record(c.template) AS tb(label text, description text, icon text)
 LEFT JOIN operations o ON o.cluster_id = c.id AND o.number = c.latest_operation
 LEFT JOIN progress p ON p.operation_id = o.id
+LEFT JOIN cluster_health h ON h.cluster_id = c.id AND c.status <> 'terminated'
 ORDER BY page.place`
 
 const (

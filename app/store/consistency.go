@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -113,4 +115,56 @@ func TaskTriesAllTenants(ctx context.Context, q sqlx.ExtContext, id loom.Operati
 func CreateDatabase(ctx context.Context, q sqlx.ExecerContext, name string) error {
 	_, err := q.ExecContext(ctx, `CREATE DATABASE "`+name+`"`)
 	return wrap(err, "create the database %s", name)
+}
+
+// DatabaseName returns the name of the database of q.
+func DatabaseName(ctx context.Context, q sqlx.QueryerContext) (string, error) {
+	var name string
+	err := sqlx.GetContext(ctx, q, &name, `SELECT current_database()`)
+	return name, wrap(err, "read the name of the database")
+}
+
+// AllowConnections lets sessions connect to another database of the server of q, or ends those
+// of an application and lets nobody connect.
+func AllowConnections(ctx context.Context, q sqlx.ExecerContext, database, application string, allow bool) error {
+	if _, err := q.ExecContext(ctx, fmt.Sprintf(`ALTER DATABASE "%s" ALLOW_CONNECTIONS %t`, database, allow)); err != nil || allow {
+		return wrap(err, "let sessions connect to the database %s: %t", database, allow)
+	}
+	_, err := q.ExecContext(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND application_name = $2`, database, application)
+	return wrap(err, "end the sessions of %s", application)
+}
+
+// AutomaticRepair is an operation that Loom began by itself, with the incident that it is for.
+type AutomaticRepair struct {
+	ID      int64              `db:"id"`
+	Cluster loom.ClusterID     `db:"cluster_id"`
+	Number  int                `db:"number"`
+	Action  loom.ClusterAction `db:"action"`
+	Created time.Time          `db:"created_at"`
+	// Node is empty if no incident was recorded to be repaired by it.
+	Node    loom.NodeID `db:"node_id"`
+	Service string      `db:"service"`
+	// Nodes counts the nodes of its provider, Incidents those with an incident that began in the
+	// ten minutes before, and Members the nodes of its cluster.
+	Nodes     int `db:"nodes"`
+	Incidents int `db:"incidents"`
+	Members   int `db:"members"`
+}
+
+// Incidents from right before the decision may not have been seen.
+const automaticRepairs = `
+SELECT o.id, o.cluster_id, o.number, o.action, o.created_at, coalesce(i.node_id::text, '') AS node_id, coalesce(i.service, '') AS service,
+       (SELECT count(*) FROM clusters d JOIN nodes n ON n.cluster_id = d.id WHERE d.tenant_id = c.tenant_id AND d.provider_name = c.provider_name AND n.state = 'ready') AS nodes,
+       (SELECT count(DISTINCT j.node_id) FROM clusters d JOIN incidents j ON j.cluster_id = d.id WHERE d.tenant_id = c.tenant_id AND d.provider_name = c.provider_name
+          AND j.since > o.created_at - interval '10 minutes' AND j.since < o.created_at - interval '5 seconds') AS incidents,
+       (SELECT count(*) FROM nodes n WHERE n.cluster_id = c.id AND n.state <> 'deleted') AS members
+FROM operations o JOIN clusters c ON c.id = o.cluster_id
+LEFT JOIN incidents i ON i.cluster_id = o.cluster_id AND i.operation = o.number AND i.decision = 'begun'
+WHERE o.requested_by = 'system' AND o.id > $1 ORDER BY o.id`
+
+// AutomaticRepairsAllTenants lists the operations that Loom began by itself after one.
+func AutomaticRepairsAllTenants(ctx context.Context, q sqlx.ExtContext, after int64) ([]AutomaticRepair, error) {
+	var repairs []AutomaticRepair
+	err := sqlx.SelectContext(ctx, q, &repairs, automaticRepairs, after)
+	return repairs, wrap(err, "list the repairs that Loom began")
 }

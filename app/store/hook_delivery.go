@@ -16,7 +16,7 @@ import (
 	"loom/jobs"
 )
 
-const deliveryColumns = `d.id, d.hook_id, d.event, d.event_at, d.created_at, o.cluster_id, o.number, d.status, d.tries, d.code, d.duration_ms, d.error,
+const deliveryColumns = `d.id, d.hook_id, d.event, d.event_at, d.created_at, coalesce(o.cluster_id, d.cluster_id) AS cluster_id, coalesce(o.number, 0) AS number, d.status, d.tries, d.code, d.duration_ms, d.error,
 	CASE WHEN d.status = 'waiting' THEN d.next_at END AS next_at`
 
 type deliveryRow struct {
@@ -58,7 +58,7 @@ type DeliveryList struct {
 }
 
 const deliveriesOf = `
-SELECT ` + deliveryColumns + ` FROM hook_deliveries d JOIN operations o ON o.id = d.operation_id
+SELECT ` + deliveryColumns + ` FROM hook_deliveries d LEFT JOIN operations o ON o.id = d.operation_id
 WHERE d.tenant_id = $1 AND d.hook_id = $2 AND ($3::text[] = '{}' OR d.status = ANY ($3::text[])) AND ($4::timestamptz IS NULL OR d.event_at >= $4)
   AND ($5 = 0 OR CASE WHEN $6 THEN d.id > $5 ELSE d.id < $5 END)
 ORDER BY CASE WHEN $6 THEN d.id ELSE -d.id END LIMIT $7`
@@ -99,8 +99,8 @@ func Deliveries(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ho
 }
 
 const replayDelivery = `
-INSERT INTO hook_deliveries (hook_id, tenant_id, operation_id, event, notice, event_at)
-SELECT d.hook_id, d.tenant_id, d.operation_id, d.event, d.notice, d.event_at FROM hook_deliveries d
+INSERT INTO hook_deliveries (hook_id, tenant_id, operation_id, cluster_id, event, notice, event_at)
+SELECT d.hook_id, d.tenant_id, d.operation_id, d.cluster_id, d.event, d.notice, d.event_at FROM hook_deliveries d
 WHERE d.tenant_id = $1 AND d.hook_id = $2 AND d.id = $3
 RETURNING id`
 
@@ -118,7 +118,7 @@ func ReplayDelivery(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, hook
 		return loom.Delivery{}, err
 	}
 	var row deliveryRow
-	err := tx.GetContext(ctx, &row, `SELECT `+deliveryColumns+` FROM hook_deliveries d JOIN operations o ON o.id = d.operation_id WHERE d.tenant_id = $1 AND d.id = $2`, tenant, again)
+	err := tx.GetContext(ctx, &row, `SELECT `+deliveryColumns+` FROM hook_deliveries d LEFT JOIN operations o ON o.id = d.operation_id WHERE d.tenant_id = $1 AND d.id = $2`, tenant, again)
 	return row.delivery(), wrap(err, "read delivery %d", again)
 }
 
@@ -145,14 +145,14 @@ type DueDelivery struct {
 }
 
 const dueDelivery = `
-SELECT ` + deliveryColumns + `, d.notice, d.blocking AS asks, o.status = 'not_submitted' AS waits, s.sealed,
+SELECT ` + deliveryColumns + `, d.notice, d.blocking AS asks, coalesce(o.status = 'not_submitted', false) AS waits, s.sealed,
 	extract(epoch FROM now() - d.created_at)::float8 AS age, extract(epoch FROM d.next_at - now())::float8 AS due,
 	h.id AS "h.id", h.tenant_id AS "h.tenant_id", h.name AS "h.name", h.url AS "h.url", h.events AS "h.events", h.actions AS "h.actions",
 	h.templates AS "h.templates", h.blocking AS "h.blocking", h.on_timeout AS "h.on_timeout", h.global AS "h.global",
 	h.legacy_body AS "h.legacy_body", h.enabled AS "h.enabled", h.created_at AS "h.created_at"
 FROM hook_deliveries d
 JOIN hooks h ON h.id = d.hook_id
-JOIN operations o ON o.id = d.operation_id
+LEFT JOIN operations o ON o.id = d.operation_id
 LEFT JOIN secrets s ON s.tenant_id = h.tenant_id AND s.entity = 'hook:' || h.id AND s.field = '` + HookSecretField + `'
 WHERE d.id = $1`
 
@@ -198,7 +198,7 @@ func LockDeliveryAllTenants(ctx context.Context, tx *sqlx.Tx, id loom.DeliveryID
 		OperationID int64 `db:"operation_id"`
 		Blocking    bool  `db:"blocking"`
 	}
-	if err := tx.GetContext(ctx, &row, `SELECT operation_id, blocking FROM hook_deliveries WHERE id = $1`, int64(id)); err != nil {
+	if err := tx.GetContext(ctx, &row, `SELECT coalesce(operation_id, 0) AS operation_id, blocking FROM hook_deliveries WHERE id = $1`, int64(id)); err != nil {
 		return HeldDelivery{}, wrap(err, "find delivery %d", id)
 	}
 	h := HeldDelivery{ID: id, Blocking: row.Blocking}
@@ -267,7 +267,7 @@ func SentDelivery(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, 
 		deliveryRow
 		Notice []byte `db:"notice"`
 	}
-	err := sqlx.GetContext(ctx, q, &row, `SELECT `+deliveryColumns+`, d.notice FROM hook_deliveries d JOIN operations o ON o.id = d.operation_id
+	err := sqlx.GetContext(ctx, q, &row, `SELECT `+deliveryColumns+`, d.notice FROM hook_deliveries d LEFT JOIN operations o ON o.id = d.operation_id
 WHERE d.tenant_id = $1 AND d.hook_id = $2 AND d.id = $3`, tenant, int64(hook), int64(id))
 	if err != nil {
 		return loom.Delivery{}, loom.Notice{}, wrap(err, "read delivery %d", id)

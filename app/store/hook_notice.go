@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/jmoiron/sqlx"
 
@@ -84,6 +86,10 @@ VALUES ($1, $2, $3, $4, $5, $6) RETURNING id`
 func insertDelivery(ctx context.Context, tx *sqlx.Tx, m hookMatch, op loom.OperationID, event loom.HookEvent, notice []byte) error {
 	var id int64
 	err := tx.GetContext(ctx, &id, insertHookDelivery, m.ID, m.TenantID, int64(op), string(event), m.Blocking, cleanJSON(notice))
+	return enqueueDelivery(ctx, tx, m, id, notice, err)
+}
+
+func enqueueDelivery(ctx context.Context, tx *sqlx.Tx, m hookMatch, id int64, notice []byte, err error) error {
 	if err != nil {
 		return wrap(err, "insert a delivery of hook %d", m.ID)
 	}
@@ -93,6 +99,77 @@ func insertDelivery(ctx context.Context, tx *sqlx.Tx, m hookMatch, op loom.Opera
 		}
 	}
 	return Enqueue(ctx, tx, jobs.DeliverHook{DeliveryID: id})
+}
+
+const (
+	matchHealthHooks = `
+SELECT h.id, h.tenant_id, c.id AS cluster_id, c.tenant_id AS of_tenant
+FROM clusters c JOIN hooks h ON (h.tenant_id = c.tenant_id OR h.global)
+WHERE c.id = ANY($1) AND h.enabled AND 'health' = ANY (h.events) AND (h.templates = '{}' OR c.template_name = ANY (h.templates))
+ORDER BY c.id, h.id FOR KEY SHARE OF h`
+	// What still waits is overtaken.
+	dropHealthDelivery   = `DELETE FROM hook_deliveries WHERE hook_id = $1 AND cluster_id = $2 AND event = 'health' AND status = 'waiting'`
+	insertHealthDelivery = `
+INSERT INTO hook_deliveries (hook_id, tenant_id, cluster_id, event, notice, next_at)
+SELECT $1, $2, $3, 'health', $4, greatest(now(), max(coalesce(d.ended_at, d.created_at)) + interval '1 minute')
+FROM hook_deliveries d WHERE d.hook_id = $1 AND d.cluster_id = $3 AND d.event = 'health' RETURNING id`
+)
+
+// InsertHealthNotices tells hooks of clusters whose health changed, by cluster: of each cluster at most once
+// a minute, and of the last change only.
+func InsertHealthNotices(ctx context.Context, tx *sqlx.Tx, changes map[loom.ClusterID]loom.HealthNotice) error {
+	var matches []struct {
+		hookMatch
+		Cluster  int64         `db:"cluster_id"`
+		OfTenant loom.TenantID `db:"of_tenant"`
+	}
+	if err := tx.SelectContext(ctx, &matches, matchHealthHooks, idArray(slices.Collect(maps.Keys(changes)))); err != nil {
+		return wrap(err, "find the hooks of clusters whose health changed")
+	}
+	bodies := map[int64][]byte{}
+	for _, m := range matches {
+		id := loom.ClusterID(m.Cluster)
+		body := bodies[m.Cluster]
+		if body == nil {
+			var err error
+			if body, err = healthNotice(ctx, tx, m.OfTenant, id, changes[id]); err != nil {
+				return err
+			}
+			bodies[m.Cluster] = body
+		}
+		if _, err := tx.ExecContext(ctx, dropHealthDelivery, m.ID, m.Cluster); err != nil {
+			return wrap(err, "overtake a delivery of hook %d", m.ID)
+		}
+		var delivery int64
+		err := tx.GetContext(ctx, &delivery, insertHealthDelivery, m.ID, m.TenantID, m.Cluster, cleanJSON(body))
+		if err := enqueueDelivery(ctx, tx, m.hookMatch, delivery, body, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// healthNotice reads the facts of a cluster whose health changed.
+func healthNotice(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, cluster loom.ClusterID, change loom.HealthNotice) ([]byte, error) {
+	of, err := Tenant(ctx, tx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	n := loom.Notice{TenantName: of.Name, Health: &change}
+	if n.Cluster, err = clusterSummary(ctx, tx, tenant, cluster); err != nil {
+		return nil, err
+	}
+	lasting := true
+	list, err := Incidents(ctx, tx, tenant, IncidentFilter{Cluster: cluster, Open: &lasting}, loom.Page{Limit: loom.MaxNoticeIncidents})
+	if err != nil {
+		return nil, err
+	}
+	change.Incidents = list.Items
+	body, err := json.Marshal(n)
+	if err != nil {
+		return nil, fmt.Errorf("marshal the notice of cluster %s: %w", cluster, err)
+	}
+	return body, nil
 }
 
 const (

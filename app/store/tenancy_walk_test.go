@@ -130,6 +130,13 @@ func fill(t *testing.T, ctx context.Context, db *testkit.Database) {
 		`INSERT INTO config_revisions (tenant_id, cluster_id, revision, config, author, operation) VALUES ('t-own', 1, 1, '{"x": "MARKED"}', 'MARKED-user', 1)`,
 		`INSERT INTO operations (id, tenant_id, cluster_id, number, action, status, requested_by) OVERRIDING SYSTEM VALUE VALUES (1, 't-own', 1, 1, 'cluster_create', 'complete', 'MARKED-user')`,
 		`INSERT INTO nodes (id, cluster_id, tenant_id, number, hostname, hardwaretype, imagetype, flavor, image, sshuser, services, automators, service_files) VALUES ('00000000-0000-4000-8000-000000000001', 1, 't-own', 1000, 'MARKED', 'MARKED', 'x', 'x', 'x', 'x', '{MARKED}', '{}', '{"MARKED": {"start": {"shell/scripts/MARKED.sh": "old"}}}')`,
+		`INSERT INTO node_health (node_id, tenant_id, cluster_id, incarnation, operation, status, message) VALUES ('00000000-0000-4000-8000-000000000001', 't-own', 1, 1, 1, 'failing', 'MARKED')`,
+		`INSERT INTO node_load (node_id, incarnation, slot, points) VALUES ('00000000-0000-4000-8000-000000000001', 1, extract(epoch FROM now())::bigint / 300, '\x010203')`,
+		`INSERT INTO cluster_health (cluster_id, tenant_id, status) VALUES (1, 't-own', 'failing')`,
+		`INSERT INTO incidents (tenant_id, cluster_id, node_id, kind, message) VALUES ('t-own', 1, '00000000-0000-4000-8000-000000000001', 'disk', 'MARKED')`,
+		`INSERT INTO maintenance (tenant_id, cluster_id, until, reason, by_user) VALUES ('t-own', 1, now() + interval '1 h', 'MARKED', 'MARKED-user')`,
+		`INSERT INTO journals (id, tenant_id, cluster_id, node_id, service, user_id, lines, follow, wanted_until, process_id, message) VALUES ('00000000-0000-4000-8000-000000000002', 't-own', 1, '00000000-0000-4000-8000-000000000001', 'MARKED', 'MARKED-user', 10, true, now() + interval '1 h', 'p-own', 'MARKED')`,
+		`INSERT INTO journal_lines (journal_id, seq, at, text) VALUES ('00000000-0000-4000-8000-000000000002', 1, now(), 'MARKED')`,
 		`INSERT INTO tasks (id, operation_id, tenant_id, cluster_id, number, node_id, service, action, status, message) OVERRIDING SYSTEM VALUE VALUES (1, 1, 't-own', 1, 1, '00000000-0000-4000-8000-000000000001', 'MARKED', 'start', 'ready', 'MARKED')`,
 		`INSERT INTO attempts (task_id, number, process_id, status, message, stdout) VALUES (1, 1, 'p', 'failed', 'MARKED', 'MARKED')`,
 		`INSERT INTO task_logs (task_id, attempt, seq, operation_id, node_id, at, stream, text) VALUES (1, 1, 1, 1, '00000000-0000-4000-8000-000000000001', now(), 'stdout', 'MARKED')`,
@@ -173,7 +180,7 @@ func fill(t *testing.T, ctx context.Context, db *testkit.Database) {
 func rowsOf(t *testing.T, ctx context.Context, q sqlx.QueryerContext, tenant loom.TenantID) string {
 	t.Helper()
 	var all strings.Builder
-	for _, table := range []string{"users", "sessions", "tokens", "token_old_secrets", "secrets", "idempotency_keys", "catalog_versions", "resources", "resource_numbers", "audit", "hooks", "hook_deliveries", "clusters", "config_revisions", "nodes", "tasks", "provider_requests", "orphans", "leftovers", "lease_ends"} {
+	for _, table := range []string{"users", "sessions", "tokens", "token_old_secrets", "secrets", "idempotency_keys", "catalog_versions", "resources", "resource_numbers", "audit", "hooks", "hook_deliveries", "clusters", "config_revisions", "nodes", "journals", "tasks", "provider_requests", "orphans", "leftovers", "lease_ends"} {
 		query := fmt.Sprintf(`SELECT coalesce(string_agg(r::text, E'\n' ORDER BY r::text), '') FROM %s r WHERE tenant_id = $1`, table)
 		var rows string
 		if err := sqlx.GetContext(context.Background(), q, &rows, query, tenant); err != nil {

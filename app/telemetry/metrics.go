@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -40,6 +41,9 @@ type Metrics struct {
 	commitTasks, commitSeconds *prometheus.HistogramVec
 	connects                   *prometheus.CounterVec
 	logBytes                   prometheus.Counter
+	nodeChecks, repairs, held  *prometheus.CounterVec
+	watched, late              prometheus.Gauge
+	doubt                      *prometheus.GaugeVec
 	operations, deliveries     *prometheus.CounterVec
 	solver                     prometheus.Histogram
 	slots                      atomic.Pointer[func() (used, assigned, capacity int)]
@@ -60,6 +64,10 @@ func NewMetrics() *Metrics {
 	m.commitSeconds = histograms(m, "loom_commit_seconds", commitBuckets)
 	m.connects = counters(m, "loom_ssh_connects_total")
 	m.logBytes = counters(m, "loom_log_bytes_total").WithLabelValues()
+	m.nodeChecks = counters(m, "loom_node_checks_total")
+	m.repairs, m.held = counters(m, "loom_repairs_total"), counters(m, "loom_repairs_held_total")
+	m.watched, m.late = gauges(m, "loom_nodes_watched").WithLabelValues(), gauges(m, "loom_node_checks_late").WithLabelValues()
+	m.doubt = gauges(m, "loom_health_doubt")
 	m.operations = counters(m, "loom_operations_total")
 	m.deliveries = counters(m, "loom_hook_deliveries_total")
 	m.solver = histograms(m, "loom_solver_seconds", solverBuckets).WithLabelValues().(prometheus.Histogram)
@@ -171,6 +179,33 @@ func (m *Metrics) Logged(bytes int) { m.logBytes.Add(float64(bytes)) }
 // OperationEnded counts an operation.
 func (m *Metrics) OperationEnded(action loom.ClusterAction, status loom.OperationStatus) {
 	m.operations.WithLabelValues(string(action), string(status)).Inc()
+}
+
+// Checked counts a check of a node.
+func (m *Metrics) Checked(outcome string) { m.nodeChecks.WithLabelValues(outcome).Inc() }
+
+// Watched notes how many nodes this process checks, how many of them late, and whether it is
+// in doubt of what it sees.
+func (m *Metrics) Watched(nodes, late int, doubt bool) {
+	m.watched.Set(float64(nodes))
+	m.late.Set(float64(late))
+	value := 0.0
+	if doubt {
+		value = 1
+	}
+	m.doubt.WithLabelValues("process").Set(value)
+}
+
+// Decided counts a repair that Loom began by itself, or one that it holds.
+func (m *Metrics) Decided(i loom.Incident) {
+	switch i.Decision {
+	case loom.RepairBegun:
+		m.repairs.WithLabelValues(string(i.Kind.Repair())).Inc()
+	case loom.RepairHeld:
+		reason, _, _ := strings.Cut(i.Reason, ":")
+		m.held.WithLabelValues(reason).Inc()
+	case loom.RepairAsked, loom.RepairAccepted, loom.RepairDeclined:
+	}
 }
 
 // Delivered counts a try of a delivery.

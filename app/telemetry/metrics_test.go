@@ -27,6 +27,7 @@ func figures() loom.Figures {
 		Queues:       []loom.QueueLength{{Tenant: "acme", Waits: 7, Oldest: 90 * time.Second}},
 		Clusters:     map[loom.ClusterStatus]int{loom.ClusterActive: 4},
 		LeasesEnding: &three, Hooks: &loom.HookFigure{Waiting: 3},
+		Health:    &loom.HealthFigure{Nodes: map[loom.HealthStatus]int{loom.HealthHealthy: 9}, Clusters: map[loom.HealthStatus]int{loom.HealthDegraded: 1}},
 		Processes: []loom.ProcessFigure{{Kind: loom.ProcessWeb, Count: 2, LeaseAge: 1500 * time.Millisecond}},
 		Workers:   &loom.WorkerFigure{Capacity: 100, Wanted: 40, Assigned: 30, Busy: 20},
 		Database:  &loom.DatabaseFigure{Connections: 12, OldestTransaction: 2 * time.Second},
@@ -47,6 +48,10 @@ func exercised(t *testing.T, read func(context.Context) (loom.Figures, error)) *
 	m.Committed("start", 3, time.Millisecond)
 	m.Slots(func() (int, int, int) { return 1, 2, 3 })
 	m.Connected("ok")
+	m.Checked("passed")
+	m.Decided(loom.Incident{Trouble: loom.Trouble{Kind: loom.IncidentService}, Decision: loom.RepairBegun})
+	m.Decided(loom.Incident{Decision: loom.RepairHeld, Reason: "it cannot begin: whatever a provider says"})
+	m.Watched(10, 1, false)
 	m.Logged(10)
 	m.OperationEnded(loom.ClusterCreate, loom.OperationComplete)
 	m.Delivered(loom.DeliveryDelivered)
@@ -206,7 +211,7 @@ func TestStateThatCannotBeRead(t *testing.T) {
 	m := NewMetrics()
 	m.State(func(context.Context) (loom.Figures, error) {
 		f := figures()
-		f.Workers, f.Clusters = nil, nil
+		f.Workers, f.Clusters, f.Health = nil, nil, nil
 		return f, errors.New("away")
 	}, slog.New(slog.DiscardHandler))
 	got := scrape(t, m)

@@ -117,6 +117,17 @@ func (c *stateCollector) Collect(ch chan<- prometheus.Metric) {
 	for status, n := range f.Clusters {
 		gauge("loom_clusters", float64(n), string(status))
 	}
+	if f.Health != nil {
+		for status, n := range f.Health.Nodes {
+			gauge("loom_nodes", float64(n), string(status))
+		}
+		for _, kind := range loom.IncidentKinds {
+			gauge("loom_incidents_open", float64(f.Health.Incidents[kind]), string(kind))
+		}
+		for status, n := range f.Health.Clusters {
+			gauge("loom_clusters_health", float64(n), string(status))
+		}
+	}
 	for _, p := range f.Processes {
 		gauge("loom_processes", float64(p.Count), p.Kind)
 		gauge("loom_process_lease_age_seconds", p.LeaseAge.Seconds(), p.Kind)

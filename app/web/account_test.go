@@ -150,9 +150,9 @@ func TestTokenLives(t *testing.T) {
 	v.get("/account/sessions").shows(t, 200, "/account/sessions?as=csv", "/account/sessions?as=json-all")
 	v.get("/account/sessions?as=csv").shows(t, 200, "signed in,last used,address,browser", "127.0.0.1")
 	boss := r.signedIn("demo", "admin")
-	boss.post("/admin/settings", "leaseReminderHours", "", "leaseGraceHours", "0", "maxTokenDays", "45").goes(t, "/admin/settings")
+	boss.post("/admin/settings", "leaseReminderHours", "", "leaseGraceHours", "0", "repairsPerDay", "20", "maxTokenDays", "45").goes(t, "/admin/settings")
 	v.get("/account/tokens").shows(t, 200, "45 days, the longest here", "30 days").hides(t, ">90 days")
-	boss.post("/admin/settings", "leaseReminderHours", "", "leaseGraceHours", "0", "maxTokenDays", "").goes(t, "/admin/settings")
+	boss.post("/admin/settings", "leaseReminderHours", "", "leaseGraceHours", "0", "repairsPerDay", "20", "maxTokenDays", "").goes(t, "/admin/settings")
 	v.get("/account/tokens").shows(t, 200, "no end")
 	v.post("/account/tokens", "name", "endless", "scopes", "read", "expires", "never").shows(t, 200, "Token endless")
 }

@@ -49,23 +49,10 @@ func (w *walker) chooseFile(selector, name, content string) {
 	w.b.Do("choose "+name, chromedp.SetUploadFiles(chromedp.CSS(selector), []string{path}))
 }
 
-// looks asks for faults and overflow in both colours and three widths.
+// looks asks for faults and overflow in both colors and three widths.
 func (w *walker) looks(what string) {
 	w.t.Helper()
-	for _, dark := range []bool{false, true} {
-		w.b.Dark(dark)
-		for _, width := range []int64{1280, 390, 320} {
-			w.b.Size(width)
-			if over := w.b.Page().Overflow; over > 0 {
-				w.t.Errorf("%s, at %d pixels: the page is %d too wide", what, width, over)
-			}
-			for _, fault := range w.b.Faults() {
-				w.t.Errorf("%s, dark %v, %d pixels: %s", what, dark, width, fault)
-			}
-		}
-	}
-	w.b.Dark(false)
-	w.b.Size(1280)
+	w.b.Inspect(what, 390, 320)
 }
 
 // TestProviderWalkedByKeyboard makes a provider with a file of its own and a field that

@@ -1,7 +1,9 @@
 package web_test
 
 import (
+	"html"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -109,8 +111,8 @@ func TestScaleDown(t *testing.T) {
 	value, _, _ = strings.Cut(value, `"`)
 	w.post("ana", route.Previews(), change("scale", id, "numMachines", "3", "for", "3", "nodes", string(balancer.ID), "suggest", strings.ReplaceAll(value, "&amp;", "&"))).
 		is(200, ">Fits<").lacks(ticked(balancer))
-	w.get("ana", route.ClusterNodes(id)).is(200, "Remove this node", route.ClusterScale(id, nodes[1].ID), route.ClusterRepair(id, nodes[1].ID))
-	w.get("ana", route.Node(id, nodes[1].ID)).is(200, "Remove this node", "Repair")
+	w.get("ana", route.ClusterNodes(id)).is(200, "Remove this node", route.ClusterScale(id, nodes[1].ID), "how=replace&amp;nodes="+string(nodes[1].ID))
+	w.get("ana", route.Node(id, nodes[1].ID)).is(200, "Remove this node", "Reboot…", "Replace…")
 	w.applied(change("scale", id, "numMachines", "3", "for", "3", "nodes", string(nodes[1].ID)), "shop-front", "Preview: shrink shop-front", shortName(nodes[1].Hostname))
 	v := w.cluster(id)
 	w.get("ana", route.ClusterNodes(id)).is(200, "Leaving")
@@ -225,9 +227,47 @@ func TestResizeAndRepairWantTheName(t *testing.T) {
 	w.applied(change("resize", id, "hardwaretype", "small", "services", "nginx"), "shop-front", "Preview: resize shop-front", "replace")
 	w.finish(loom.OperationRef{Cluster: id}, loom.ClusterActive)
 	w.get("ana", route.ClusterRepair(id, node.ID)).is(200, `value="`+string(node.ID)+`" checked`, ">Fits<", "±")
-	w.get("ana", route.ClusterRepair(id)).is(200, "Choose the nodes to make anew.")
+	w.get("ana", route.ClusterRepair(id)).is(200, "Choose the nodes to repair.")
 	w.post("ana", route.Previews(), change("repair", id)).is(422, `id="f-nodes-error"`)
 	w.applied(change("repair", id, "nodes", string(node.ID)), "shop-front", "Preview: repair shop-front")
+}
+
+// TestRepairInPlace: menus lead to the form with the way, the nodes and the services chosen,
+// and the form is sent without scripts.
+func TestRepairInPlace(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	id := w.active("shop-front", 3)
+	var node loom.Node
+	for _, n := range w.cluster(id).Nodes {
+		if slices.Contains(n.Services, "nginx") {
+			node = n
+		}
+	}
+	to := func(how loom.RepairHow, services ...string) string {
+		return route.ClusterRepairBy(id, how, services, node.ID)
+	}
+	w.get("ana", route.Node(id, node.ID)).is(200, "Restart services…", html.EscapeString(to("restart")), "Put back files…", html.EscapeString(to("configure")), "Reboot…", html.EscapeString(to("reboot")),
+		"Replace…", html.EscapeString(to("replace")), "Restart here…", html.EscapeString(to("restart", "nginx")), html.EscapeString(to("configure", "nginx")))
+	w.get("ana", route.ClusterNodes(id)).is(200, "Reboot…", html.EscapeString(to("reboot")))
+
+	checked := func(name, value string) string { return `name="` + name + `" value="` + value + `" checked` }
+	w.get("ana", route.ClusterRepair(id)).is(200, checked("how", "replace"), "What is on the disks of these machines is lost.")
+	w.get("ana", to("restart", "nginx")).is(200, checked("how", "restart"), checked("nodes", string(node.ID)), checked("services", "nginx"), ">Fits<", "Restarts nginx on 1 node").
+		lacks("What is on the disks of these machines is lost.")
+	w.get("ana", to("reboot")).is(200, ">Fits<", "Reboots 1 node", "It is rebooted, and its services are started: nginx.")
+	w.get("ana", to("reboot", "nginx")).is(200, "Services are named only with")
+	w.post("ana", route.Previews(), change("repair", id, "how", "reboot", "nodes", string(node.ID), "services", "nginx")).is(422, `id="f-services-error"`, checked("how", "reboot"))
+	w.post("ana", route.Previews(), change("repair", id, "how", "explode", "nodes", string(node.ID))).is(422, `id="f-how-error"`)
+
+	at := w.press("ana", to("restart", "nginx"), "Preview").goesTo(`/previews/.*`)
+	w.get("ana", at).is(200, "Preview: repair shop-front", "Repair cluster shop-front", "Its services are restarted: nginx.", html.EscapeString(to("restart", "nginx"))).lacks("to confirm")
+	w.press("ana", at, "Repair cluster shop-front").goesTo(route.Cluster(id))
+	w.get("ana", route.Cluster(id)).is(200, "restart on nodes")
+	w.get("ana", route.ClusterRepair(id)).is(200, "Operation 2 (restart on nodes) is running.")
+	w.finish(loom.OperationRef{Cluster: id, Number: 2}, loom.ClusterActive)
+	w.applied(change("repair", id, "how", "reboot", "nodes", string(node.ID)), "", "Preview: repair shop-front", "It is rebooted")
+	w.get("ana", route.Cluster(id)).is(200, "reboot")
 }
 
 // TestRepairNamesWhatFailed: a machine may be broken while its node is ready; what failed

@@ -19,6 +19,7 @@ import (
 	"loom/app/catalog"
 	"loom/app/clusters"
 	"loom/app/execution"
+	"loom/app/fleet"
 	"loom/app/hook"
 	"loom/app/httpx"
 	"loom/app/live"
@@ -113,9 +114,9 @@ func clusterWorldOn(t testing.TB, db *testkit.Database) *clusterWorld {
 	w.processes = processes.New(w.db.DB, processes.Options{Lease: time.Minute, AskTimeout: 50 * time.Millisecond})
 	w.hooks = hook.New(w.db.DB, ring, hook.Options{Body: wire.HookBody})
 	w.serve = func(hub *live.Hub) http.Handler {
-		rest := api.New(api.Deps{Accounts: w.accounts, Catalog: w.catalog, Clusters: w.clusters, Operations: w.ops, Processes: w.processes, Hooks: w.hooks, Hub: hub, Sessions: sessions, Log: log, Version: "test"})
+		rest := api.New(api.Deps{Accounts: w.accounts, Catalog: w.catalog, Clusters: w.clusters, Operations: w.ops, Processes: w.processes, Fleet: fleet.New(w.db.DB), Hooks: w.hooks, Hub: hub, Sessions: sessions, Log: log, Version: "test"})
 		pages := web.New(web.Deps{
-			Accounts: w.accounts, Catalog: w.catalog, Clusters: w.clusters, Operations: w.ops, Processes: w.processes, Hooks: w.hooks, Hub: hub, Sessions: sessions, Log: log, Version: "test",
+			Accounts: w.accounts, Catalog: w.catalog, Clusters: w.clusters, Operations: w.ops, Processes: w.processes, Fleet: fleet.New(w.db.DB), Hooks: w.hooks, Hub: hub, Sessions: sessions, Log: log, Version: "test",
 			API: rest, APIDocument: api.Document(),
 		})
 		return countForms(httpx.Chain(log, false, http.NewCrossOriginProtection(), web.ErrorPage("test"), http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {

@@ -3,8 +3,6 @@
 package web_test
 
 import (
-	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -20,23 +18,8 @@ func TestConnectionByKeyboard(t *testing.T) {
 	keystone := w.withStack()
 	b, hands := w.b, w.b.PatientKeyboard(200)
 	picture := func(name string) {
-		for _, dark := range []bool{false, true} {
-			b.Dark(dark)
-			for _, width := range []int64{1280, 390} {
-				b.Size(width)
-				if over := b.Page().Overflow; over > 0 {
-					t.Errorf("%s: at %d pixels the page is %d too wide", name, width, over)
-				}
-				for _, fault := range b.Faults() {
-					t.Errorf("%s, dark %v, %d pixels: %s", name, dark, width, fault)
-				}
-				if pictures := os.Getenv("LOOM_SCREENSHOTS"); pictures != "" {
-					b.Picture(fmt.Sprintf("%s/%s-%t-%d.png", pictures, name, dark, width))
-				}
-			}
-		}
-		b.Dark(false)
-		b.Size(1280)
+		t.Helper()
+		b.Inspect(name, 390)
 	}
 	test := "button[formaction='/admin/tests']"
 	b.Open(w.server.URL + "/admin/providers/new")

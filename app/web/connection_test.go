@@ -58,7 +58,7 @@ func (r *rooms) withStack() string {
 	ctx, cancel := context.WithCancel(r.ctx)
 	over := make(chan struct{})
 	r.t.Cleanup(func() { cancel(); <-over })
-	asker := stackAsker{openstack.New(cloud.Options{Insecure: true}), files}
+	asker := stackAsker{openstack.New(cloud.Options{Insecure: true}).Provider, files}
 	go func() {
 		defer close(over)
 		for ctx.Err() == nil {

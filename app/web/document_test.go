@@ -68,6 +68,9 @@ func TestEveryObjectHasItsJSON(t *testing.T) {
 	}
 	shells := 0
 	for pattern := range known {
+		if strings.HasSuffix(pattern, "/journal") {
+			continue // it is read from a machine, and there is none; TestJournal of the API has one
+		}
 		user := loom.UserID("admin")
 		if strings.Contains(pattern, " /system") {
 			user = super
@@ -197,7 +200,7 @@ func (w *clusterWorld) documentValues() map[string]string {
 	preview, err := w.clusters.Preview(w.ctx, w.actor("admin"), clusters.PreviewInput{Kind: loom.ChangeDelete, Cluster: ref.Cluster})
 	w.must(err)
 	var node string
-	w.must(w.db.Get(&node, `SELECT id FROM nodes WHERE cluster_id = $1 LIMIT 1`, int64(ref.Cluster)))
+	w.must(w.db.Get(&node, `SELECT id FROM nodes WHERE cluster_id = $1 AND 'nginx' = ANY (services) LIMIT 1`, int64(ref.Cluster)))
 	var riverJob string
 	w.must(w.db.Get(&riverJob, `INSERT INTO river_job (state, queue, kind, args, max_attempts) VALUES ('available', 'control', 'trim_events', '{}', 25) RETURNING id`))
 	return map[string]string{

@@ -3,8 +3,6 @@
 package web_test
 
 import (
-	"fmt"
-	"os"
 	"testing"
 
 	"loom/app/loom"
@@ -29,19 +27,5 @@ func TestOpenStackForm(t *testing.T) {
 	b.Wait("the home page", func() bool { return b.URL() == r.server.URL+"/" })
 	b.Open(r.server.URL + route.AdminEntryEdit(loom.KindProvider, "stack"))
 	b.Mouse().Activate("open the fold", "details:has(textarea[name='clouds-yaml']) > summary")
-	for _, dark := range []bool{false, true} {
-		b.Dark(dark)
-		for _, width := range []int64{1280, 390} {
-			b.Size(width)
-			if over := b.Page().Overflow; over > 0 {
-				t.Errorf("at %d pixels the page is %d too wide", width, over)
-			}
-			for _, fault := range b.Faults() {
-				t.Errorf("dark %v, %d pixels: %s", dark, width, fault)
-			}
-			if pictures := os.Getenv("LOOM_SCREENSHOTS"); pictures != "" {
-				b.Picture(fmt.Sprintf("%s/openstack-%t-%d.png", pictures, dark, width))
-			}
-		}
-	}
+	b.Inspect("the form", 390)
 }

@@ -44,12 +44,7 @@ func TestTaskOpensBesideItsPlan(t *testing.T) {
 	if !b.Has("#operation-view svg") {
 		t.Error("the plan is gone")
 	}
-	for _, dark := range []bool{false, true} {
-		b.Dark(dark)
-		if faults := b.Faults(); len(faults) > 0 {
-			t.Errorf("dark %v: %q", dark, faults)
-		}
-	}
+	b.Inspect("a task beside its plan")
 	// Another one takes its place; Escape leads back to the plan, and the focus to the task.
 	hands.Activate("what waits for it, or what it waits for", fmt.Sprintf("#task-side a[href^='%s/tasks/']:not([data-side-page])", route.Operation(op)))
 	b.Wait("another task", func() bool { return b.URL() != base+route.Task(task) })

@@ -23,6 +23,7 @@ import (
 	"loom/app/catalog"
 	"loom/app/clusters"
 	"loom/app/execution"
+	"loom/app/fleet"
 	"loom/app/hook"
 	"loom/app/httpx"
 	"loom/app/live"
@@ -92,12 +93,12 @@ func makeRooms(t *testing.T, withAPI bool, change ...func(*web.Deps)) *rooms {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	deps := web.Deps{
 		Accounts: r.accounts, Catalog: r.catalog, Clusters: clusters.New(db.DB, ring, clusters.Options{}),
-		Processes: r.processes, Hooks: r.hooks,
+		Processes: r.processes, Fleet: fleet.New(db.DB), Hooks: r.hooks,
 		Hub: live.New(db.DB, db.DSN, log), Sessions: httpx.NewSessions(r.accounts, false), Log: log, Version: "test",
 	}
 	if withAPI {
 		deps.API = api.New(api.Deps{Accounts: deps.Accounts, Catalog: deps.Catalog, Clusters: deps.Clusters, Operations: execution.New(db.DB, ring, execution.Options{}),
-			Processes: deps.Processes, Hooks: deps.Hooks, Hub: deps.Hub, Sessions: deps.Sessions, Log: log, Version: "test"})
+			Processes: deps.Processes, Fleet: deps.Fleet, Hooks: deps.Hooks, Hub: deps.Hub, Sessions: deps.Sessions, Log: log, Version: "test"})
 	}
 	for _, c := range change {
 		c(&deps)

@@ -26,12 +26,7 @@ func TestNewTemplateByKeyboard(t *testing.T) {
 	b.Wait("the home page", func() bool { return b.URL() == r.server.URL+"/" })
 	look := func(what string) {
 		t.Helper()
-		for _, dark := range []bool{false, true} {
-			b.Dark(dark)
-			if faults := b.Faults(); len(faults) > 0 {
-				t.Errorf("%s, dark %t: %v", what, dark, faults)
-			}
-		}
+		b.Inspect(what)
 	}
 	tab := func(name, shows string) {
 		t.Helper()

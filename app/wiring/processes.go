@@ -18,7 +18,7 @@ import (
 // Common is what schedulers and provisioners share.
 func (e *Environment) Common(s *System, port int) work.Common {
 	return work.Common{
-		DSN: s.dsn, Operations: s.operations, Processes: s.Processes, Version: telemetry.BuildVersion(), Port: port, Logger: e.Log,
+		DSN: s.dsn, Operations: s.operations, Processes: s.Processes, Fleet: s.Fleet, BeginRepair: s.Clusters.BeginRepair, Version: telemetry.BuildVersion(), Port: port, Logger: e.Log,
 		LinkAudit: s.Accounts.LinkAudit, KeepAudit: func(ctx context.Context) error { return e.keepAudit(ctx, s) },
 		SweepBucket: func(ctx context.Context) error { return e.sweepBucket(ctx, s) },
 		Expire:      s.Clusters.Expire, Hooks: s.Hooks, Metrics: watch{s.metrics, s.Health},
@@ -56,10 +56,10 @@ func (e *Environment) Scheduler(s *System, port int) *work.Scheduler {
 	return &work.Scheduler{Common: e.Common(s, port), ReapEvery: e.Lease / 10, ReconcileEvery: e.Lease}
 }
 
-// gcPercent lets the memory of a provisioner grow further between collections than
-// Go does by itself: what lives is small, and what thousands of short tasks leave is
-// not worth collecting so often.
-const gcPercent = 300
+// collect lets the memory of a provisioner grow further between collections than Go does by
+// itself: what lives is small, and what thousands of short tasks leave is not worth collecting
+// so often. That changes with the nodes that are watched: each has a connection that lives.
+func collect(nodes int) { debug.SetGCPercent(max(50, 300*1000/max(1000, nodes))) }
 
 // Provisioner makes a provisioner ready: its plugin types are in the catalog and
 // the machines of this host run. done closes what it holds, and ends the builds of
@@ -83,14 +83,16 @@ func (e *Environment) Provisioner(ctx context.Context, s *System, p *Plugins, po
 	}
 	s.metrics.Plugins(p.Names())
 	pool.Dialer().Dialed = s.metrics.Connected
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
+	watching := collect
+	if os.Getenv("GOGC") != "" {
+		watching = func(int) {}
 	}
+	watching(0)
 	hurry := secondSignal(ctx)
 	common := e.Common(s, port)
-	common.Asker = runner
+	common.Asker, common.Follower = runner, runner
 	return &work.Provisioner{
-		Common: common, Runner: runner, Capacity: e.Values.Number("LOOM_PROVISIONER_CAPACITY"),
+		Common: common, Runner: runner, Watcher: runner, HealthRate: e.Values.Number("LOOM_HEALTH_RATE"), Watching: watching, Capacity: e.Values.Number("LOOM_PROVISIONER_CAPACITY"),
 		Plugins: p.Names, Versions: p.versions, Local: host, DataDir: filepath.Join(dir, "provisioner"), Hurry: hurry, Sweep: e.Lease,
 	}, e.watchMachines(ctx, s, p, pool, adopted), nil
 }

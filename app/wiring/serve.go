@@ -74,12 +74,12 @@ func (e *Environment) Listen(ctx context.Context, s *System) (*site, error) {
 	trouble := &processes.LastError{}
 	log := telemetry.Spare(trouble.Log(e.Log)) // strangers can make it fail as often as they like
 	rest := api.New(api.Deps{
-		Accounts: s.Accounts, Processes: s.Processes, Catalog: s.Catalog, Clusters: s.Clusters, Operations: s.operations, Hub: hub, Sessions: sessions, Log: log, Version: version,
+		Accounts: s.Accounts, Processes: s.Processes, Fleet: s.Fleet, Catalog: s.Catalog, Clusters: s.Clusters, Operations: s.operations, Hub: hub, Sessions: sessions, Log: log, Version: version,
 		TrustedNetworks: networks, Hosts: httpx.OwnHosts(e.Values.Text("LOOM_PUBLIC_URL")), Protection: protection, Hooks: s.Hooks,
 		Ready: s.Health.ready, Metrics: s.metrics.Handler(), MetricsNetworks: collectors,
 	})
 	pages := web.New(web.Deps{
-		Accounts: s.Accounts, Catalog: s.Catalog, Clusters: s.Clusters, Operations: s.operations, Processes: s.Processes, Hooks: s.Hooks, Hub: hub, Sessions: sessions, Log: log, Version: version,
+		Accounts: s.Accounts, Catalog: s.Catalog, Clusters: s.Clusters, Operations: s.operations, Processes: s.Processes, Fleet: s.Fleet, Hooks: s.Hooks, Hub: hub, Sessions: sessions, Log: log, Version: version,
 		Starter: s.starter, Shortage: s.shortage, Condition: s.Processes.Condition, API: rest, APIDocument: api.Document(), PublicURL: strings.TrimSuffix(origin, "/"),
 		ProxyUnknown: e.proxyUnknown(),
 	})

@@ -18,6 +18,7 @@ import (
 	"loom/app/clusters"
 	"loom/app/diskspace"
 	"loom/app/execution"
+	"loom/app/fleet"
 	"loom/app/hook"
 	"loom/app/loom"
 	"loom/app/processes"
@@ -45,6 +46,7 @@ type System struct {
 	Clusters   *clusters.Clusters
 	operations *execution.Operations
 	Processes  *processes.Processes
+	Fleet      *fleet.Fleet
 	Hooks      *hook.Hooks
 	metrics    *telemetry.Metrics
 	Health     *health
@@ -91,6 +93,7 @@ func (e *Environment) System(ctx context.Context) (*System, error) {
 		Clusters:   clusters.New(db, ring, clusters.Options{MaxMachines: e.Values.Number("LOOM_MAX_CLUSTER_SIZE"), SearchDone: metrics.Solved}),
 		operations: execution.New(db, ring, running),
 		Processes:  processes.New(db, processes.Options{Ring: ring, Lease: e.Lease}),
+		Fleet:      fleet.New(db),
 		metrics:    metrics,
 		Health:     newHealth(e.dsn),
 		Hooks:      hook.New(db, ring, hook.Options{Reach: hooks, PublicURL: e.publicURL(), Body: wire.HookBody}),

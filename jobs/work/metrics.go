@@ -23,6 +23,13 @@ type Metrics interface {
 	Committed(what string, tasks int, took time.Duration)
 	// Slots says where to read how many slots are used and assigned, of how many.
 	Slots(read func() (used, assigned, capacity int))
+	// Checked tells of a look at a node: passed, failed, refused, unreachable, off or skipped.
+	Checked(outcome string)
+	// Watched tells how many nodes the process watches, of how many the look is late, and
+	// whether it is in doubt.
+	Watched(nodes, late int, doubt bool)
+	// Decided tells of a decision about an incident.
+	Decided(i loom.Incident)
 	// Delivered tells of a try of a delivery of a hook.
 	Delivered(status loom.DeliveryStatus)
 }
@@ -36,11 +43,17 @@ func (noopMetrics) AttemptEnded(loom.TenantID, loom.TaskAction, string, string, 
 
 func (noopMetrics) Hop(time.Duration) {}
 
+func (noopMetrics) Decided(loom.Incident) {}
+
 func (noopMetrics) Snoozed() {}
 
 func (noopMetrics) Committed(string, int, time.Duration) {}
 
 func (noopMetrics) Slots(func() (used, assigned, capacity int)) {}
+
+func (noopMetrics) Checked(string) {}
+
+func (noopMetrics) Watched(int, int, bool) {}
 
 func (noopMetrics) Delivered(loom.DeliveryStatus) {}
 

@@ -23,6 +23,12 @@ type Provisioner struct {
 	Common
 	// Runner carries out attempts.
 	Runner Runner
+	// Watcher looks at machines, and Fleet records what it sees; nil watches nothing.
+	// HealthRate is how many nodes are looked at in a second at most.
+	Watcher    Watcher
+	HealthRate int
+	// Watching, if any, hears how many nodes are watched.
+	Watching func(nodes int)
 	// Capacity is how many tasks may run at once, over all tenants.
 	Capacity int
 	// OnlyTenant is the name of the one tenant to work for, "" for all.
@@ -163,7 +169,7 @@ func (p *Provisioner) runOnce(ctx context.Context, kept *pending) error {
 	asking, endAsking := context.WithCancel(ctx)
 	defer endAsking()
 	l.client, err = newRiver(asking, &p.Common, id, true, map[string]river.QueueConfig{
-		jobs.ProbeQueue: {MaxWorkers: probeWorkers}, jobs.SweepQueue: {MaxWorkers: sweepWorkers}}, worker)
+		jobs.ProbeQueue: {MaxWorkers: probeWorkers}, jobs.SweepQueue: {MaxWorkers: sweepWorkers}, jobs.JournalQueue: {MaxWorkers: journalWorkers}}, worker)
 	if err != nil {
 		return errors.Join(err, p.Processes.Deregister(base, id))
 	}
@@ -186,6 +192,9 @@ func (p *Provisioner) runOnce(ctx context.Context, kept *pending) error {
 	background.Go(func() { l.committer.run(commitCtx) })
 	p.replay(ctx, worker, kept)
 	background.Go(func() { l.holdLease(leaseCtx) })
+	if p.Watcher != nil {
+		background.Go(func() { l.watch(leaseCtx) })
+	}
 	background.Go(func() { l.publishPlugins(leaseCtx, carried, versions) })
 	if err := l.client.Start(base); err != nil {
 		return errors.Join(fmt.Errorf("start River's client: %w", err), p.Processes.Deregister(base, id))

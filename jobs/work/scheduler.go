@@ -84,6 +84,9 @@ func (s *Scheduler) runOnce(ctx context.Context) error {
 		background.Go(func() { every(dutyCtx, s.ReapEvery, func() { s.linkAudit(dutyCtx, log) }) })
 	}
 	background.Go(func() { every(dutyCtx, s.ReconcileEvery, func() { s.reconcile(dutyCtx, log) }) })
+	if s.Fleet != nil {
+		background.Go(func() { every(dutyCtx, judgeEvery, func() { s.judge(dutyCtx, log) }) })
+	}
 	lost := make(chan error, 1)
 	leaseCtx, endLease := context.WithCancel(base)
 	defer endLease()
@@ -158,6 +161,31 @@ func (s *Scheduler) reconcile(ctx context.Context, log *slog.Logger) {
 	}
 	if err = errors.Join(err, overdueErr); err != nil && ctx.Err() == nil {
 		log.Error("reconciling failed", "error", err)
+	}
+}
+
+// judgeEvery is how often what was seen of nodes is looked over for what is too old.
+const judgeEvery = 15 * time.Second
+
+// judge makes unknown what nobody heard of for too long, removes journals that are over, and
+// decides about repairs.
+func (s *Scheduler) judge(ctx context.Context, log *slog.Logger) {
+	if _, err := s.Fleet.Judge(ctx); err != nil && ctx.Err() == nil {
+		log.Error("judging the health of nodes failed", "error", err)
+	}
+	if err := s.Fleet.TrimJournals(ctx); err != nil && ctx.Err() == nil {
+		log.Error("removing old journals failed", "error", err)
+	}
+	if s.BeginRepair == nil {
+		return
+	}
+	decided, err := s.Fleet.DecideRepairs(ctx, s.BeginRepair)
+	for _, i := range decided {
+		log.Info("decided about an incident", "incident", i.ID, "cluster", i.Cluster, "node", i.Node, "kind", i.Kind, "service", i.Service, "decision", i.Decision, "reason", i.Reason, "operation", i.Operation)
+		s.metrics().Decided(i)
+	}
+	if err != nil && ctx.Err() == nil {
+		log.Error("deciding about repairs failed", "error", err)
 	}
 }
 

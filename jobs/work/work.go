@@ -21,6 +21,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
 	"loom/app/execution"
+	"loom/app/fleet"
 	"loom/app/hook"
 	"loom/app/loom"
 	"loom/app/processes"
@@ -41,11 +42,17 @@ type Common struct {
 	// Operations and Processes are the use cases.
 	Operations *execution.Operations
 	Processes  *processes.Processes
+	// Fleet knows what was seen of nodes.
+	Fleet *fleet.Fleet
+	// BeginRepair begins what Fleet decides to repair; nil repairs nothing.
+	BeginRepair fleet.BeginRepair
 	// Hooks sends notices. It is called in schedulers only; nil elsewhere.
 	Hooks *hook.Hooks
 	// Asker asks providers what no task is about. It is called in provisioners
 	// only; nil elsewhere.
 	Asker processes.Asker
+	// Follower follows journals. It is called in provisioners only; nil elsewhere.
+	Follower fleet.Follower
 	// Expire deletes clusters whose lease is over; nil does nothing. It is called
 	// in schedulers only.
 	Expire func(ctx context.Context) error
@@ -202,6 +209,7 @@ func workers(ctx context.Context, c *Common, id loom.ProcessID, runTask river.Wo
 	river.AddWorker(w, &endOperation{ops: c.Operations})
 	river.AddWorker(w, &deliverHook{hooks: c.Hooks, ops: c.Operations, watch: c.metrics()})
 	river.AddWorker(w, &probeProvider{processes: c.Processes, asker: c.Asker, process: id, until: ctx, log: c.logger().With("process_id", id)})
+	river.AddWorker(w, &followJournal{fleet: c.Fleet, ops: c.Operations, follower: c.Follower, process: id, until: ctx})
 	river.AddWorker(w, newPeriodicWorker[jobs.SweepProviders]("ask for sweeps of providers", c.Processes.RequestSweeps))
 	river.AddWorker(w, newPeriodicWorker[jobs.ExpireClusters]("expire clusters", c.Expire))
 	river.AddWorker(w, newPeriodicWorker[jobs.PurgeSessions]("purge sessions", c.Operations.PurgeSessions))

@@ -10,6 +10,7 @@ import (
 	"github.com/riverqueue/river"
 
 	"loom/app/execution"
+	"loom/app/fleet"
 	"loom/app/hook"
 	"loom/app/loom"
 	"loom/app/processes"
@@ -89,7 +90,7 @@ type probeProvider struct {
 
 // Timeout is above that of the longest thing a provider is asked for.
 func (w *probeProvider) Timeout(*river.Job[jobs.ProbeProvider]) time.Duration {
-	return provisioner.Limit(loom.ActionDelete) + provisioner.ListLimit + time.Minute
+	return loom.DefaultTaskLimit(loom.ActionDelete) + provisioner.ListLimit + time.Minute
 }
 
 // Work carries out one request; River tries again after an error.
@@ -111,4 +112,41 @@ func (w *probeProvider) Work(ctx context.Context, job *river.Job[jobs.ProbeProvi
 		return nil
 	}
 	return err
+}
+
+// journalWorkers is how many journals a provisioner follows at once.
+const journalWorkers = 16
+
+// followJournal works follow_journal.
+type followJournal struct {
+	river.WorkerDefaults[jobs.FollowJournal]
+	fleet    *fleet.Fleet
+	ops      *execution.Operations
+	follower fleet.Follower
+	process  loom.ProcessID
+	// until ends when the process is told to.
+	until context.Context
+}
+
+// Timeout is above that of a journal.
+func (w *followJournal) Timeout(*river.Job[jobs.FollowJournal]) time.Duration {
+	return loom.JournalTime + time.Minute
+}
+
+// Work follows a journal to its end, which is recorded: River tries none again that has begun.
+func (w *followJournal) Work(ctx context.Context, job *river.Job[jobs.FollowJournal]) error {
+	if w.follower == nil {
+		return river.JobSnooze(noAskerSnooze)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(w.until, cancel)()
+	err := w.fleet.FollowJournal(ctx, w.process, loom.JournalID(job.Args.JournalID), w.ops.JournalTarget, w.follower)
+	switch {
+	case errors.Is(err, fleet.ErrNotForUs):
+		return river.JobSnooze(snooze)
+	case err != nil:
+		return fmt.Errorf("follow journal %s: %w", job.Args.JournalID, err)
+	}
+	return nil
 }

@@ -3,9 +3,12 @@ package conformance
 import (
 	"context"
 	"errors"
+	"net/netip"
+	"slices"
 	"sync"
 
 	"loom/app/loom"
+	"loom/provisioner/provider"
 )
 
 func (run *providerRun) describes() {
@@ -344,5 +347,57 @@ func (run *providerRun) nothingLeft() {
 		if ids := all[key]; len(ids) > 0 {
 			run.fail("the machines %v are left", ids)
 		}
+	}
+}
+
+func (run *providerRun) lists() {
+	spec, remove := run.machine()
+	defer remove()
+	if !run.must(spec, loom.ActionCreate) {
+		return
+	}
+	machines, err := run.Provider.(provider.Lister).List(run.base(run.ctx), run.call())
+	if err != nil {
+		run.fail("the machines cannot be listed: %v", err)
+		return
+	}
+	i := slices.IndexFunc(machines, func(m loom.TaggedMachine) bool { return m.ID == spec.Results["providerid"] })
+	if i < 0 {
+		run.fail("the list lacks machine %v", spec.Results["providerid"])
+		return
+	}
+	m := machines[i]
+	if m.Key != spec.IdempotencyKey {
+		run.fail("the machine is listed with the key %q, not %q", m.Key, spec.IdempotencyKey)
+	}
+	if !slices.Contains([]loom.MachineState{"", loom.StateRunning, loom.StateStopped, loom.StateOther}, m.State) {
+		run.fail("the machine is listed as %q; known are %s, %s and %s", m.State, loom.StateRunning, loom.StateStopped, loom.StateOther)
+	}
+	for _, address := range m.Addresses {
+		if _, err := netip.ParseAddr(address); err != nil {
+			run.fail("the machine is listed with the address %q, which is no IP address", address)
+		}
+	}
+}
+
+func (run *providerRun) reboots() {
+	spec, remove := run.machine()
+	defer remove()
+	if c := run.do(spec, loom.ActionReboot); c.ok() {
+		run.fail("REBOOT of a machine that is not there succeeded")
+	}
+	run.count(spec, 0, "after the REBOOT of none")
+	if !run.must(spec, loom.ActionCreate) {
+		return
+	}
+	id := spec.Results["providerid"]
+	for range 2 {
+		if !run.must(spec, loom.ActionReboot) {
+			return
+		}
+	}
+	run.count(spec, 1, "after REBOOT")
+	if spec.Results["providerid"] != id {
+		run.fail("REBOOT changed the id of the machine from %v to %v", id, spec.Results["providerid"])
 	}
 }

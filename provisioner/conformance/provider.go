@@ -60,6 +60,8 @@ func Provider(ctx context.Context, r Reporter, t ProviderTarget) {
 	if run.Machines == nil {
 		run.Machines = run.lister()
 	}
+	_, lists := run.Provider.(provider.Lister)
+	_, reboots := run.Provider.(provider.Rebooter)
 	for _, c := range []struct {
 		name string
 		do   func()
@@ -74,6 +76,8 @@ func Provider(ctx context.Context, r Reporter, t ProviderTarget) {
 		{"confirm: waits for a machine that is slow to run", run.pending},
 		{"confirm: knows a machine that the cloud does not show yet", run.lagging},
 		{"throttling: no action gives up for good or doubles anything", run.throttled},
+		{"list: names a machine and what it is", optional(lists, run.lists)},
+		{"reboot: may be repeated, and makes no machine", optional(reboots, run.reboots)},
 		{"delete: removes the machine and clears what was stored", run.deletes},
 		{"delete: what is gone is success", run.gone},
 		{"delete: without an id it finds the machine by its key", run.unnamed},
@@ -86,6 +90,9 @@ func Provider(ctx context.Context, r Reporter, t ProviderTarget) {
 		{"cancel: while it waits for the cloud", run.waiting},
 		{"end: nothing is left", run.nothingLeft},
 	} {
+		if c.do == nil {
+			continue
+		}
 		if ctx.Err() != nil {
 			r.Skip(c.name, "the checks were stopped")
 			continue
@@ -98,6 +105,14 @@ func Provider(ctx context.Context, r Reporter, t ProviderTarget) {
 			r.Skip(c.name, skipped)
 		}
 	}
+}
+
+// optional is the check of what not all providers have, nil without it.
+func optional(has bool, do func()) func() {
+	if has {
+		return do
+	}
+	return nil
 }
 
 // skip ends a check that cannot be made.
@@ -136,14 +151,19 @@ func (run *providerRun) lister() func(context.Context) (map[string][]string, err
 		return nil
 	}
 	return func(ctx context.Context) (map[string][]string, error) {
-		spec := run.Spec(0)
-		machines, err := list.List(ctx, &loom.ProviderCall{Tenant: spec.Tenant, Provider: spec.Provider, Sensitive: spec.Sensitive, Reach: spec.Reach})
+		machines, err := list.List(ctx, run.call())
 		found := map[string][]string{}
 		for _, m := range machines {
 			found[m.Key] = append(found[m.Key], m.ID)
 		}
 		return found, err
 	}
+}
+
+// call is a question to the provider outside of tasks.
+func (run *providerRun) call() *loom.ProviderCall {
+	spec := run.Spec(0)
+	return &loom.ProviderCall{Tenant: spec.Tenant, Provider: spec.Provider, Sensitive: spec.Sensitive, Reach: spec.Reach}
 }
 
 // machine returns the task of a new machine and removes it when the check is over.
@@ -210,6 +230,8 @@ func (run *providerRun) doWith(ctx context.Context, spec *loom.TaskSpec, action 
 			return run.Provider.Create(ctx, given, s)
 		case loom.ActionConfirm:
 			return run.Provider.Confirm(ctx, given, s)
+		case loom.ActionReboot:
+			return run.Provider.(provider.Rebooter).Reboot(ctx, given, s)
 		}
 		return run.Provider.Delete(ctx, given, s)
 	})

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"loom/app/loom"
-	"loom/provisioner"
 	"loom/provisioner/confine"
 	"loom/provisioner/remote"
 )
@@ -38,6 +37,8 @@ type call struct {
 	bare bool
 	// ended is how it went, once it did.
 	ended *ended
+	// machines are those that it listed.
+	machines []loom.TaggedMachine
 }
 
 // errPluginLimit is the cause with which the time limit of a manifest ends a call.
@@ -51,7 +52,7 @@ func (h *Host) run(ctx context.Context, c *call, sink loom.Sink) (loom.TaskResul
 	if seconds, ok := c.plugin.Manifest.Timeouts[c.action]; ok || !limited {
 		limit := time.Duration(seconds) * time.Second
 		if !ok {
-			limit = provisioner.Limit(loom.TaskAction(c.action))
+			limit = loom.DefaultTaskLimit(loom.TaskAction(c.action))
 		}
 		if own := began.Add(limit); !limited || own.Before(deadline) {
 			deadline = own
@@ -109,6 +110,7 @@ func (h *Host) run(ctx context.Context, c *call, sink loom.Sink) (loom.TaskResul
 		s.User, s.Processes = h.User, confine.Processes
 	}
 	said := converse(h, sink, append(slices.Clone(c.secrets), stringsIn(request["secrets"])...))
+	said.lists = c.action == actionList
 	if err := context.Cause(ctx); err != nil { // nothing was begun
 		return loom.TaskResult{Status: -1, Message: err.Error()}, nil
 	}
@@ -120,7 +122,7 @@ func (h *Host) run(ctx context.Context, c *call, sink loom.Sink) (loom.TaskResul
 		return loom.TaskResult{}, err
 	}
 	e := h.attend(ctx, p, space.scratch(), body, said)
-	c.ended = &e
+	c.ended, c.machines = &e, said.machines
 	result := c.outcome(e, said)
 	said.sink.Flush()
 	if said.stored != nil {

@@ -14,6 +14,9 @@ import (
 	"loom/provisioner/remote"
 )
 
+// maxMachines is how many machines a plugin may list.
+const maxMachines = 100_000
+
 // maxTold is how often a plugin is told off for the same thing in one call.
 const maxTold = 3
 
@@ -36,6 +39,9 @@ type conversation struct {
 	stored     error
 	lastStderr string
 	told       map[string]int
+	// lists says that machines are asked for, which are those of all messages of that type.
+	lists    bool
+	machines []loom.TaggedMachine
 }
 
 func converse(h *Host, sink loom.Sink, secrets []string) *conversation {
@@ -102,6 +108,8 @@ func (c *conversation) take(stream string, line []byte, dropped int) {
 
 func (c *conversation) message(m message) {
 	switch {
+	case m.kind == msgMachine && c.lists:
+		c.machine(m)
 	case c.result != nil || c.unusable != "":
 		c.warn("late", fmt.Sprintf("a message of type “%s” came after the result and is ignored", m.kind))
 	case m.kind == msgResult && m.wrong != "":
@@ -119,10 +127,29 @@ func (c *conversation) message(m message) {
 	case m.kind == msgHeartbeat:
 	case m.kind == msgResult:
 		c.hide(m.outcome.Result)
+		if c.lists && m.outcome.Status == 0 && m.machines != len(c.machines) {
+			c.unusable = fmt.Sprintf("it lists %d machines and says in “machines” that there are %d", len(c.machines), m.machines)
+			return
+		}
 		result := m.outcome
 		c.result = &result
 	default:
 		c.warn("unknown "+m.kind, fmt.Sprintf("messages of type “%.40s” are not known and ignored", m.kind))
+	}
+}
+
+// machine takes a machine of a list. A list that may lack one is none: it would seem to be
+// gone.
+func (c *conversation) machine(m message) {
+	switch {
+	case m.wrong != "":
+		c.result, c.unusable = nil, "a machine cannot be read: "+m.wrong
+	case c.result != nil:
+		c.result, c.unusable = nil, "a machine came after the result"
+	case len(c.machines) == maxMachines:
+		c.unusable = fmt.Sprintf("it lists more than %d machines", maxMachines)
+	default:
+		c.machines = append(c.machines, m.machine)
 	}
 }
 

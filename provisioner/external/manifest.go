@@ -54,11 +54,14 @@ type Type struct {
 	Describes loom.PluginType
 }
 
+// actionList lists the machines of a provider. It is no task.
+const actionList = "list"
+
 var (
 	providerActions  = []string{"create", "confirm", "delete"}
 	automatorActions = []string{"bootstrap", "install", "configure", "initialize", "start", "stop", "remove"}
-	// optionalActions are those that an automator has only when it says so.
-	optionalActions = []string{"drain"}
+	// optionalActions are those that a type has only when it says so, by kind.
+	optionalActions = map[string][]string{KindProvider: {actionList, string(loom.ActionReboot)}, KindAutomator: {"drain"}}
 
 	pluginName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
 	variable   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
@@ -81,7 +84,7 @@ func DecodeManifest(data []byte) (m Manifest, warnings []string, err error) {
 	m.protocols(o)
 	o.each("types", func(name string, t *object) { m.Types[name] = decodeType(name, t, m.Description) })
 	if timeouts := o.member("timeouts"); timeouts != nil {
-		for _, action := range slices.Concat(providerActions, automatorActions, optionalActions) {
+		for _, action := range slices.Concat(providerActions, automatorActions, optionalActions[KindProvider], optionalActions[KindAutomator]) {
 			if n := timeouts.whole(action, 1, 86400); n > 0 {
 				m.Timeouts[action] = n
 			}
@@ -130,7 +133,7 @@ func (m *Manifest) tellTimeouts() {
 	for name, t := range m.Types {
 		t.Describes.Timeouts = loom.PluginTimeouts{}
 		for action, seconds := range m.Timeouts {
-			if t.Has(action) {
+			if t.Has(action) && action != actionList {
 				t.Describes.Timeouts[loom.TaskAction(action)] = seconds
 			}
 		}
@@ -179,9 +182,9 @@ func decodeType(name string, o *object, description string) Type {
 	known := []string{}
 	switch t.Kind {
 	case KindProvider:
-		known, t.Actions = providerActions, providerActions
+		known, t.Actions = slices.Concat(providerActions, optionalActions[t.Kind]), providerActions
 	case KindAutomator:
-		known, t.Actions = slices.Concat(automatorActions, optionalActions), automatorActions
+		known, t.Actions = slices.Concat(automatorActions, optionalActions[t.Kind]), automatorActions
 	default:
 		o.to.fail(o.name("kind"), "A type is a “provider” or an “automator”, not “%s”.", t.Kind)
 	}

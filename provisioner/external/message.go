@@ -22,6 +22,7 @@ const (
 	msgSecret    = "secret"
 	msgHeartbeat = "heartbeat"
 	msgResult    = "result"
+	msgMachine   = "machine"
 )
 
 // maxDepth is how deeply a message may nest.
@@ -36,6 +37,10 @@ type message struct {
 	percent float64
 	// facts are the result object of state.
 	facts map[string]any
+	// machine is one of a list; machines is how many a result says that there are, -1 where
+	// it does not say.
+	machine  loom.TaggedMachine
+	machines int
 	// outcome is what a result says.
 	outcome loom.TaskResult
 	// wrong says what is not right with a message of a known type; it is not used
@@ -91,7 +96,14 @@ func decode(line []byte) (m message, ok bool) {
 	case msgSecret:
 		m.text = r.text("value")
 	case msgResult:
-		m.outcome = r.outcome(len(line))
+		m.outcome, m.machines = r.outcome(len(line)), -1
+		if n, ok := values["machines"].(json.Number); ok {
+			if count, err := strconv.Atoi(n.String()); err == nil {
+				m.machines = count
+			}
+		}
+	case msgMachine:
+		m.machine = r.machine()
 	}
 	m.wrong = r.wrong
 	return m, true
@@ -132,6 +144,29 @@ func (r *fields) object(key string) map[string]any {
 		r.fail("“%s” has to be an object, not %s", key, kindOf(r.values[key]))
 	}
 	return object
+}
+
+// machine reads a machine of a list; what a plugin leaves out it does not say.
+func (r *fields) machine() loom.TaggedMachine {
+	m := loom.TaggedMachine{ID: r.text("id"), Name: r.text("name"), Node: loom.NodeID(r.text("node")), Key: r.text("key"), Cluster: r.text("cluster"),
+		Tenant: loom.TenantID(r.text("tenant")), State: loom.MachineState(r.text("state")), Flavor: r.text("flavor"), Image: r.text("image")}
+	if m.ID == "" {
+		r.fail("“id” is missing")
+	}
+	switch addresses := r.values["addresses"].(type) {
+	case nil:
+	case []any:
+		for _, a := range addresses[:min(len(addresses), loom.MaxMachineAddresses)] {
+			text, ok := a.(string)
+			if !ok {
+				r.fail("“addresses” has to hold texts, not %s", kindOf(a))
+			}
+			m.Addresses = append(m.Addresses, text)
+		}
+	default:
+		r.fail("“addresses” has to be a list, not %s", kindOf(addresses))
+	}
+	return m
 }
 
 func (r *fields) percent() float64 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"loom/app/loom"
 	"loom/provisioner/automator"
@@ -30,9 +31,24 @@ func (h *Host) Automators(f *Found) []automator.Automator {
 	return all
 }
 
-// Provider returns a provider type of a plugin.
+// Provider returns a provider type of a plugin. It is a provider.Lister and a
+// provider.Rebooter where the manifest lists these actions.
 func (h *Host) Provider(p *Plugin, typeName string) provider.Provider {
-	return &externalProvider{host: h, plugin: p, name: typeName}
+	e := &externalProvider{host: h, plugin: p, name: typeName}
+	t := p.Manifest.Types[typeName]
+	switch lists, reboots := t.Has(actionList), t.Has(string(loom.ActionReboot)); {
+	case lists && reboots:
+		return struct {
+			*externalProvider
+			provider.Lister
+			provider.Rebooter
+		}{e, lister{e}, rebooter{e}}
+	case lists:
+		return lister{e}
+	case reboots:
+		return rebooter{e}
+	}
+	return e
 }
 
 // Automator returns an automator type of a plugin.
@@ -58,6 +74,40 @@ func (p *externalProvider) Create(ctx context.Context, spec *loom.TaskSpec, sink
 	}
 	return p.run(ctx, spec, loom.ActionCreate, nil, sink)
 }
+
+type rebooter struct{ *externalProvider }
+
+// Reboot runs the plugin.
+func (p rebooter) Reboot(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
+	return p.run(ctx, spec, loom.ActionReboot, nil, sink)
+}
+
+type lister struct{ *externalProvider }
+
+// List runs the plugin and takes its messages of type machine.
+func (p lister) List(ctx context.Context, call *loom.ProviderCall) ([]loom.TaggedMachine, error) {
+	c := specCall(p.plugin, KindProvider, p.name, &loom.TaskSpec{Tenant: call.Tenant, Action: actionList, Attempt: 1, Provider: call.Provider,
+		Results: map[string]any{}, ResourceSet: call.ResourceSet, Sensitive: call.Sensitive, Reach: call.Reach}, provider.EnvOf(ctx).Files)
+	result, err := p.host.run(ctx, c, unheard{})
+	switch {
+	case err != nil:
+		return nil, err
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case result.Status != 0:
+		return nil, loom.NewError(loom.Unavailable, "The plugin cannot list the machines: %s", strings.TrimSuffix(result.Message, ".")+".")
+	}
+	return c.machines, nil
+}
+
+// unheard drops what a plugin says while no task runs.
+type unheard struct{}
+
+// Log drops the line.
+func (unheard) Log(string, string) {}
+
+// Fact drops the results.
+func (unheard) Fact(map[string]any) error { return nil }
 
 // Delete runs the plugin.
 func (p *externalProvider) Delete(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {

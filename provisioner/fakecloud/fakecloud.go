@@ -29,6 +29,7 @@ type State string
 const (
 	Pending State = "pending"
 	Running State = "running"
+	Stopped State = "stopped"
 	Broken  State = "broken"
 	Leaving State = "leaving"
 	Gone    State = "gone"
@@ -53,6 +54,8 @@ type Machine struct {
 	Backing Backing
 	// Request is what it was asked for with, as the Dialect keeps it.
 	Request any
+	// Resets counts how often it was reset while it ran, Starts how often it was started.
+	Resets, Starts int
 
 	// The numbers of looks until it runs, is seen, is listed and is gone.
 	pending, unseen, unlisted, leaving int
@@ -409,6 +412,39 @@ func (c *Cloud) Remove(id string) (Machine, bool) {
 	return m.shown(), true
 }
 
+// Stop switches a machine off, as somebody would behind Loom's back.
+func (c *Cloud) Stop(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.find(id).State = Stopped
+}
+
+// Start switches on a machine that is stopped; it runs after one more look. False for one
+// that is not there or not stopped.
+func (c *Cloud) Start(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.find(id)
+	if m == nil || m.State != Stopped {
+		return false
+	}
+	m.State, m.pending = Pending, 1
+	m.Starts++
+	return true
+}
+
+// Reset resets a machine; false for one that is not there or does not run.
+func (c *Cloud) Reset(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.find(id)
+	if m == nil || m.State != Running {
+		return false
+	}
+	m.Resets++
+	return true
+}
+
 func (c *Cloud) find(id string) *Machine {
 	// Where ids are names, a later machine may have that of one that is gone.
 	for _, m := range slices.Backward(c.machines) {
@@ -437,7 +473,7 @@ func (m *Machine) copy() Machine {
 // shown is what a client may see.
 func (m *Machine) shown() Machine {
 	given := m.copy()
-	if given.State != Running {
+	if given.State != Running && given.State != Stopped {
 		given.Backing = Backing{}
 	}
 	return given

@@ -24,7 +24,8 @@ type Verifier interface {
 
 // Lister is a Provider that can list the machines with Loom's labels, of all
 // clusters and tenants that it finds, without judging whose they are. An
-// incomplete list must be an error: what is missing from it counts as gone.
+// incomplete list must be an error: what is missing from it counts as gone. A machine that
+// is there but cannot be asked whose it is is listed without node and key.
 type Lister interface {
 	List(ctx context.Context, call *loom.ProviderCall) ([]loom.TaggedMachine, error)
 }

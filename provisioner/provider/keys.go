@@ -54,6 +54,13 @@ type keySet struct {
 	fingerprints []string
 }
 
+// Watched is an Unconnected provider that looks at its machines itself.
+type Watched interface {
+	// Look reports whether the machine of a node answers, and which services fail there. It
+	// must change nothing.
+	Look(ctx context.Context, spec *loom.TaskSpec) (answers bool, failing []string, err error)
+}
+
 // Invented adds to the result of a KEYS or CONFIRM of an Unconnected provider what others
 // record of the keys of a spec.
 func Invented(spec *loom.TaskSpec, result *loom.TaskResult, sink loom.Sink) {

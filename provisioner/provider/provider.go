@@ -35,6 +35,16 @@ type Provider interface {
 	Delete(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error)
 }
 
+// Rebooter is a Provider that can restart machines through its own interface: it starts a
+// machine that is stopped and resets one that runs. Machines of other providers are
+// rebooted over SSH.
+type Rebooter interface {
+	// Reboot asks for it and returns when the provider has begun; CONFIRM, which follows,
+	// waits until the machine is usable again. A machine that is not there is a failure, and
+	// none is made. It may run again after any outcome.
+	Reboot(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error)
+}
+
 // LocalMachines is a Provider whose machines run on this host, in networks that Loom chose.
 // Tasks of its machines may connect to them whatever the tenant may reach otherwise;
 // nobody else may.
@@ -44,6 +54,8 @@ type LocalMachines interface {
 	// Address of the machine of a task by this host's own record; the zero value when
 	// there is none.
 	Address(spec *loom.TaskSpec) netip.Addr
+	// Load of the machine of a task, which cannot say it itself: it sees what the host has.
+	Load(spec *loom.TaskSpec) loom.Load
 	// Adopted returns when the machine of a task is in order after a start of this
 	// process, whatever others there are; the error is that of the record or of ctx.
 	Adopted(ctx context.Context, spec *loom.TaskSpec) error

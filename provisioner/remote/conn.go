@@ -25,6 +25,15 @@ type Conn struct {
 	// grace is closeGrace, shorter in tests.
 	grace time.Duration
 
+	// interval is KeepaliveInterval, shorter in tests.
+	interval time.Duration
+
+	mu sync.Mutex
+	// users counts the commands on it, and the connections to other machines that go through
+	// it; unused ends when the last one does.
+	users  int
+	unused chan struct{}
+
 	done chan struct{}
 	once sync.Once
 }
@@ -34,19 +43,30 @@ func newConn(t Target, s *sshConn, check *hostKeyCheck, keepalive time.Duration)
 		keepalive = KeepaliveInterval
 	}
 	c := &Conn{target: t, hostKey: check.key(), certified: check.vouched(), via: s.via, ssh: s.client,
-		slots: make(chan struct{}, MaxSessions), killAfter: KillAfter, grace: closeGrace, done: make(chan struct{})}
-	go ssh.DiscardRequests(s.requests)
-	go func() {
-		for channel := range s.channels {
+		slots: make(chan struct{}, MaxSessions), killAfter: KillAfter, grace: closeGrace, interval: keepalive, done: make(chan struct{})}
+	go c.serve(s)
+	return c
+}
+
+// serve refuses what the machine asks for until the connection ends.
+func (c *Conn) serve(s *sshConn) {
+	defer c.once.Do(func() { close(c.done) })
+	for {
+		select {
+		case request, open := <-s.requests:
+			if !open {
+				return
+			}
+			if request.WantReply {
+				_ = request.Reply(false, nil)
+			}
+		case channel, open := <-s.channels:
+			if !open {
+				return
+			}
 			_ = channel.Reject(ssh.Prohibited, "this client accepts no channels")
 		}
-	}()
-	go func() {
-		_ = s.client.Wait()
-		c.once.Do(func() { close(c.done) })
-	}()
-	go c.keepalive(keepalive)
-	return c
+	}
 }
 
 // User returns the name logged in with.
@@ -109,16 +129,36 @@ func (c *Conn) ask() <-chan error {
 	return answer
 }
 
+// use sends keepalives until release is called. While nobody uses the connection it asks
+// nothing: whoever uses it next asks first.
+func (c *Conn) use() (release func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.users++; c.users == 1 {
+		c.unused = make(chan struct{})
+		go c.keepalive(c.unused)
+	}
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.users--; c.users == 0 {
+			close(c.unused)
+		}
+	}
+}
+
 // keepalive closes the connection after KeepaliveMisses intervals without any
 // answer; what runs on it ends with ErrLost then.
-func (c *Conn) keepalive(interval time.Duration) {
-	ticker := time.NewTicker(interval)
+func (c *Conn) keepalive(unused <-chan struct{}) {
+	ticker := time.NewTicker(c.interval)
 	defer ticker.Stop()
 	var answer <-chan error
 	missed := 0
 	for {
 		select {
 		case <-c.done:
+			return
+		case <-unused:
 			return
 		case err := <-answer:
 			answer, missed = nil, 0

@@ -78,7 +78,7 @@ func (c *Conn) Exec(ctx context.Context, cmd Command) (Outcome, error) {
 	case <-c.done:
 		return none, fail(ErrLost, nil, "SSH connection to %s lost", c.target.Address)
 	}
-	run := &run{conn: c, cmd: cmd, mark: nonce(), group: make(chan int, 1), gone: make(chan struct{})}
+	run := &run{conn: c, cmd: cmd, mark: nonce(), group: make(chan int, 1), gone: make(chan struct{}), release: c.use()}
 	defer run.giveBack()
 	if err := context.Cause(ctx); err != nil {
 		close(run.gone)
@@ -98,6 +98,8 @@ type run struct {
 	// gone is closed when the server has closed the session, which it counts
 	// until then.
 	gone chan struct{}
+	// release ends the use of the connection.
+	release func()
 	// last marks the command that stops another; it is not stopped in turn.
 	last bool
 
@@ -107,7 +109,10 @@ type run struct {
 
 // giveBack frees the slot of the session once the server counts it no more.
 func (r *run) giveBack() {
-	free := func() { <-r.conn.slots }
+	free := func() {
+		r.release()
+		<-r.conn.slots
+	}
 	select {
 	case <-r.gone:
 		free()

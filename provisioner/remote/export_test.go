@@ -11,6 +11,9 @@ func (c *Conn) SetGrace(d time.Duration) { c.grace = d }
 // SetIdle shortens the idle time of a pool for a test.
 func (p *Pool) SetIdle(d time.Duration) { p.idle = d }
 
+// SetMost sets how many connections a pool keeps that nobody uses.
+func (p *Pool) SetMost(n int) { p.most = n }
+
 // SetAlive shortens how long a kept connection may take to answer.
 func (p *Pool) SetAlive(d time.Duration) { p.alive = d }
 

@@ -211,12 +211,21 @@ func (d *Dialer) connect(ctx context.Context, t Target) (socket net.Conn, via *C
 	return socket, via, nil
 }
 
+// Connect opens a TCP connection to a port of a machine, the way SSH goes to it: by way of
+// its jump hosts if it has any, and within its reach. The caller closes it.
+func (d *Dialer) Connect(ctx context.Context, t Target, port int) (net.Conn, error) {
+	t.Port = port
+	socket, _, err := d.connect(ctx, t)
+	return socket, err
+}
+
 // jumpPool keeps the connections to jump hosts: one for all machines behind one.
 func (d *Dialer) jumpPool() *Pool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.jumps == nil {
-		d.jumps = &Pool{dialer: d, idle: IdleTimeout, alive: aliveWithin, slots: map[string]*nodeSlot{}, jumps: true}
+		d.jumps = newPool(d)
+		d.jumps.jumps = true
 	}
 	return d.jumps
 }
@@ -256,6 +265,7 @@ func (c *Conn) tunnel(ctx context.Context, t Target, done func()) (net.Conn, err
 	}
 	go ssh.DiscardRequests(requests)
 	near, far := net.Pipe()
+	unuse := c.use()
 	go func() {
 		_, _ = io.Copy(far, channel)
 		_ = far.Close()
@@ -264,6 +274,7 @@ func (c *Conn) tunnel(ctx context.Context, t Target, done func()) (net.Conn, err
 		_, _ = io.Copy(channel, far)
 		_ = channel.Close()
 		_ = far.Close()
+		unuse()
 		done()
 	}()
 	return near, nil

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"syscall"
 	"time"
+
+	"loom/app/loom"
 )
 
 // aliveWithin is how long a kept connection has to give a sign of life before
@@ -22,6 +25,8 @@ type Pool struct {
 	idle time.Duration
 	// alive is aliveWithin, shorter in tests.
 	alive time.Duration
+	// most is MaxKept, or less.
+	most int
 
 	mu     sync.Mutex
 	slots  map[string]*nodeSlot
@@ -48,8 +53,19 @@ type pooledConn struct {
 }
 
 // NewPool makes a pool with a Dialer of its own. Close it at the end.
-func NewPool() *Pool {
-	return &Pool{dialer: &Dialer{}, idle: IdleTimeout, alive: aliveWithin, slots: map[string]*nodeSlot{}}
+func NewPool() *Pool { return newPool(&Dialer{}) }
+
+func newPool(d *Dialer) *Pool {
+	return &Pool{dialer: d, idle: IdleTimeout, alive: aliveWithin, most: maxKept(), slots: map[string]*nodeSlot{}}
+}
+
+// maxKept is MaxKept, or half of the files that the process may open.
+func maxKept() int {
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+		return MaxKept
+	}
+	return int(min(MaxKept, files.Cur/2))
 }
 
 // Dialer returns the dialer whose limits the pool keeps to.
@@ -81,6 +97,31 @@ func (p *Pool) Conn(ctx context.Context, t Target) (conn *Conn, release func(), 
 		h = &pooledConn{conn: conn, identity: t.identity()}
 	}
 	return p.lend(slot, h, t)
+}
+
+// Alive asks the machine of a node for a sign of life on the connection that is kept for it,
+// which lives on then; kept is false where there is none. A connection without one within the
+// limit is dropped.
+func (p *Pool) Alive(ctx context.Context, node loom.NodeID, limit time.Duration) (alive, kept bool) {
+	name := Target{Node: node}.slotKey()
+	p.mu.Lock()
+	slot := p.slots[name]
+	if slot == nil || slot.pooled == nil || slot.pooled.conn.closed() {
+		p.mu.Unlock()
+		return false, false
+	}
+	h := slot.pooled
+	slot.stopTimer()
+	h.users++
+	p.mu.Unlock()
+	alive = h.conn.Alive(ctx, limit)
+	p.mu.Lock()
+	if !alive && ctx.Err() == nil && slot.pooled == h {
+		slot.drop()
+	}
+	p.mu.Unlock()
+	p.release(name, slot, h)
+	return alive, true
 }
 
 // take waits for the turn at a slot.
@@ -184,7 +225,7 @@ func (p *Pool) release(name string, slot *nodeSlot, h *pooledConn) {
 	switch {
 	case h.dropped || p.closed:
 		go h.conn.Close()
-	case h.conn.closed():
+	case h.conn.closed(), len(p.slots) > p.most:
 		slot.drop()
 		p.forget(name, slot)
 	default:

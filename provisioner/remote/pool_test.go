@@ -103,6 +103,38 @@ func TestPoolIdle(t *testing.T) {
 	<-conn.Done()
 }
 
+// TestPoolIsBounded: a connection beyond the bound lasts as long as somebody uses it, and those
+// that are kept stay.
+func TestPoolIsBounded(t *testing.T) {
+	t.Parallel()
+	s := sshtest.Start(t, sshtest.Options{})
+	pool := remote.NewPool()
+	defer pool.Close()
+	pool.SetMost(1)
+	first, second := target(s), target(s)
+	first.Node, second.Node = "node-1", "node-2"
+	_, release, err := pool.Conn(t.Context(), first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+	conn, release, err := pool.Conn(t.Context(), second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Run(t.Context(), "true", remote.Command{Text: "true"}); err != nil || pool.Len() != 2 {
+		t.Fatalf("in use: %v, %d connections", err, pool.Len())
+	}
+	release()
+	<-conn.Done()
+	if alive, kept := pool.Alive(t.Context(), "node-1", time.Minute); !alive || !kept {
+		t.Errorf("the first one is kept: %v, alive: %v", kept, alive)
+	}
+	if _, kept := pool.Alive(t.Context(), "node-2", time.Minute); kept {
+		t.Error("the second one is kept")
+	}
+}
+
 func TestPoolManyTasks(t *testing.T) {
 	t.Parallel()
 	s := sshtest.Start(t, sshtest.Options{})

@@ -29,8 +29,12 @@ const (
 	KeepaliveMisses = 4
 	// KillAfter is the time a cancelled command has between TERM and KILL.
 	KillAfter = 10 * time.Second
-	// IdleTimeout is how long a kept connection waits for its node's next task.
-	IdleTimeout = 60 * time.Second
+	// IdleTimeout is how long a kept connection waits for its node's next task or sign of
+	// life, which is more than a minute away where one process watches 10,000 nodes.
+	IdleTimeout = 5 * time.Minute
+	// MaxKept is how many connections a Pool keeps that nobody uses, and half of the files
+	// that the process may open. One takes about 40 KB.
+	MaxKept = 10_000
 	// MaxSessions on one connection; servers refuse the 11th by default, and two
 	// are left over for stopping what runs.
 	MaxSessions = 8

@@ -67,7 +67,7 @@ func (l *Books) Create(_ context.Context, w Want) (Machine, error) {
 		}
 	}
 	m := w.Machine
-	m.Made, m.Gone = now, time.Time{}
+	m.Made, m.Gone, m.State = now, time.Time{}, loom.StateRunning
 	m.ID = "mock-" + string(m.Node)
 	for n := 2; l.machines[m.ID] != nil; n++ {
 		m.ID = fmt.Sprintf("mock-%s-%d", m.Node, n)
@@ -133,6 +133,19 @@ func (l *Books) Delete(_ context.Context, id string, linger time.Duration) (bool
 		err = l.journal.write(entry{Gone: m.ID, At: m.Gone})
 	}
 	return true, err
+}
+
+// Look looks at a machine; one that is there answers, and all works there.
+func (l *Books) Look(ctx context.Context, look Look) (Sight, error) {
+	for _, q := range []Query{{ID: look.ID}, {Key: look.Key}} {
+		if q == (Query{}) {
+			continue
+		}
+		if found, err := l.Find(ctx, q); err != nil || len(found) > 0 {
+			return Sight{Answers: err == nil}, err
+		}
+	}
+	return Sight{}, nil
 }
 
 // Begin notes an attempt at work, and whether another one is, on the same

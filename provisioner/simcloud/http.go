@@ -16,6 +16,7 @@ type ask struct {
 	Query  *Query        `json:"query,omitempty"`
 	ID     string        `json:"id,omitempty"`
 	Linger time.Duration `json:"linger,omitempty"`
+	Look   *Look         `json:"look,omitempty"`
 	Effect *Effect       `json:"effect,omitempty"`
 	Done   bool          `json:"done,omitempty"`
 }
@@ -24,6 +25,7 @@ type answer struct {
 	Machine  Machine   `json:"machine,omitzero"`
 	Machines []Machine `json:"machines,omitempty"`
 	There    bool      `json:"there,omitempty"`
+	Sight    Sight     `json:"sight,omitzero"`
 }
 
 // Handler serves a cloud to other processes.
@@ -61,6 +63,13 @@ func Handler(c Cloud) http.Handler {
 	serve("/delete", func(ctx context.Context, a ask) (answer, error) {
 		there, err := c.Delete(ctx, a.ID, a.Linger)
 		return answer{There: there}, err
+	})
+	serve("/look", func(ctx context.Context, a ask) (answer, error) {
+		if a.Look == nil {
+			return answer{}, fmt.Errorf("no machine is named")
+		}
+		sight, err := c.Look(ctx, *a.Look)
+		return answer{Sight: sight}, err
 	})
 	serve("/begin", func(ctx context.Context, a ask) (answer, error) {
 		if a.Effect == nil {
@@ -130,6 +139,12 @@ func (c client) Find(ctx context.Context, q Query) ([]Machine, error) {
 func (c client) Delete(ctx context.Context, id string, linger time.Duration) (bool, error) {
 	a, err := c.call(ctx, "/delete", ask{ID: id, Linger: linger})
 	return a.There, err
+}
+
+// Look looks at a machine.
+func (c client) Look(ctx context.Context, look Look) (Sight, error) {
+	a, err := c.call(ctx, "/look", ask{Look: &look})
+	return a.Sight, err
 }
 
 // Begin notes an attempt at work.

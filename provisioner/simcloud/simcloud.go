@@ -24,9 +24,13 @@ type Machine struct {
 	Node    loom.NodeID   `json:"node,omitempty"`
 	Cluster string        `json:"cluster,omitempty"`
 	Tenant  loom.TenantID `json:"tenant,omitempty"`
+	Flavor  string        `json:"flavor,omitempty"`
+	Image   string        `json:"image,omitempty"`
 	// Address is where it answers.
-	Address string    `json:"address,omitempty"`
-	Made    time.Time `json:"made"`
+	Address string `json:"address,omitempty"`
+	// State is what lists say of it.
+	State loom.MachineState `json:"state,omitempty"`
+	Made  time.Time         `json:"made"`
 	// Gone is when it ceases to be, zero while nobody asked for that.
 	Gone time.Time `json:"gone,omitzero"`
 }
@@ -48,6 +52,21 @@ type Query struct {
 	Key string `json:"key,omitempty"`
 	// Lag leaves out machines that are younger: a list that is not up to date.
 	Lag time.Duration `json:"lag,omitempty"`
+}
+
+// Look asks how a machine is, by the id or the key that it has.
+type Look struct {
+	ID  string `json:"id,omitempty"`
+	Key string `json:"key,omitempty"`
+	// Process is the process id of who looks.
+	Process int `json:"process"`
+}
+
+// Sight is what is seen of a machine.
+type Sight struct {
+	Answers bool `json:"answers,omitempty"`
+	// Failing are the services that do not work there.
+	Failing []string `json:"failing,omitempty"`
 }
 
 // Effect is one attempt of one task at work on a machine.
@@ -81,6 +100,8 @@ type Cloud interface {
 	// Delete makes a machine cease to be after linger; false says that it is not
 	// there.
 	Delete(ctx context.Context, id string, linger time.Duration) (bool, error)
+	// Look looks at a machine.
+	Look(ctx context.Context, look Look) (Sight, error)
 	// Begin notes that an attempt is at work.
 	Begin(ctx context.Context, e Effect) error
 	// End notes that it is no longer; done says that it did all it had to.

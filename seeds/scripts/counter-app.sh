@@ -57,7 +57,8 @@ start)
     eventually 20 answers "http://127.0.0.1:$port/healthz" || fail "the visit counter does not answer on port $port, or Redis does not, after 20 s"
     echo "the visit counter answers on port $port"
     ;;
+check) passes "the visit counter does not answer on port $port, or Redis does not" answers "http://127.0.0.1:$port/healthz" ;;
 stop) take_down counter-app ;;
 remove) rm -rf /opt/counter-app /etc/init.d/counter-app /etc/default/counter-app ;;
-*) fail "unknown action “$1”; actions are install, configure, initialize, start, stop, remove" ;;
+*) fail "unknown action “$1”; actions are install, configure, initialize, start, check, stop, remove" ;;
 esac

@@ -34,7 +34,8 @@ start)
     eventually 20 answers http://127.0.0.1/healthz || fail "the visit counter does not answer through nginx after 20 s"
     echo "the visit counter answers through nginx"
     ;;
+check) passes "the visit counter does not answer through nginx" answers http://127.0.0.1/healthz ;;
 stop) take_down nginx ;;
 remove) rm -f /etc/nginx/conf.d/counter-front.conf && apt-get -y purge nginx-light nginx-common ;;
-*) fail "unknown action “$1”; actions are install, configure, initialize, start, stop, remove" ;;
+*) fail "unknown action “$1”; actions are install, configure, initialize, start, check, stop, remove" ;;
 esac

@@ -62,7 +62,8 @@ start)
     eventually 20 answers "http://127.0.0.1:$port/" || fail "no web server answers through haproxy on port $port after 20 s"
     echo "haproxy answers on port $port"
     ;;
+check) passes "no web server answers through haproxy on port $port" answers "http://127.0.0.1:$port/" ;;
 stop) take_down haproxy ;;
 remove) apt-get -y purge haproxy ;;
-*) fail "unknown action “$1”; actions are install, configure, initialize, start, stop, remove" ;;
+*) fail "unknown action “$1”; actions are install, configure, initialize, start, check, stop, remove" ;;
 esac

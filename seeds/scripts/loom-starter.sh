@@ -89,6 +89,13 @@ answers() {
     curl -fsS --max-time 2 -o /dev/null "$1"
 }
 
+# passes WHAT COMMAND...: fail with WHAT unless a command succeeds; the end of a check.
+passes() {
+    what=$1
+    shift
+    "$@" >/dev/null 2>&1 || fail "$what"
+}
+
 # write PATH: store standard input as a file, in one step.
 write() {
     cat >"$1.new" && mv "$1.new" "$1"

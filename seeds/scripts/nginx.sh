@@ -49,7 +49,8 @@ start)
     eventually 20 answers "http://127.0.0.1:$port/healthz" || fail "nginx does not answer on port $port after 20 s"
     echo "nginx answers on port $port"
     ;;
+check) passes "nginx does not answer on port $port" answers "http://127.0.0.1:$port/healthz" ;;
 stop) take_down nginx ;;
 remove) apt-get -y purge nginx-light nginx-common && rm -rf /var/www/loom ;;
-*) fail "unknown action “$1”; actions are install, configure, initialize, start, stop, remove" ;;
+*) fail "unknown action “$1”; actions are install, configure, initialize, start, check, stop, remove" ;;
 esac

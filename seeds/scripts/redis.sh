@@ -43,6 +43,10 @@ copied() {
     [ "$(redis get "$1" 2>/dev/null)" = "$2" ]
 }
 
+linked() {
+    redis info replication 2>/dev/null | grep -q '^master_link_status:up'
+}
+
 check_replication() {
     key="loom:check:$LOOM_HOSTNAME"
     value=$(date +%s%N)
@@ -61,7 +65,11 @@ start)
     echo "redis answers on port $port"
     if [ "$role" = replica ]; then check_replication; fi
     ;;
+check)
+    passes "redis does not answer on port $port" answers_ping
+    if [ "$role" = replica ]; then passes "the link to the primary $primary is down" linked; fi
+    ;;
 stop) take_down redis-server ;;
 remove) apt-get -y purge redis-server redis-tools ;;
-*) fail "unknown action “$1”; actions are install, configure, initialize, start, stop, remove" ;;
+*) fail "unknown action “$1”; actions are install, configure, initialize, start, check, stop, remove" ;;
 esac

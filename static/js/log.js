@@ -157,6 +157,7 @@ async function more(log) {
   const cursor = end ? end.dataset.cursor : url.searchParams.get('after') ?? undefined;
   url.searchParams.set('after', cursor ?? String(last));
   const answer = await fetch(url, { headers: { 'HX-Request': 'true' } });
+  if (answer.headers.has('Loom-Ended')) delete log.dataset.more;
   if (!answer.ok || answer.status === 204) return false;
   const template = document.createElement('template');
   template.innerHTML = await answer.text();

@@ -9,7 +9,8 @@
  * fetch their fragment with hx-trigger="loom:live" and morph it in (ui.Live emits
  * these attributes). "reset" refreshes all of them, "end" closes the stream.
  * Where no stream can be had (data-poll, refused as one too many, or three failures),
- * all are refreshed every 5 s while the page is visible.
+ * all are refreshed every 5 s while the page is visible. Those that say when somebody
+ * last looked ([data-seen]) are refreshed every 30 s: a look that finds nothing new is no event.
  *
  * Parts that few pages have name their module in data-module (logs, pickers, JSON
  * fields); it is imported and its enhance(element) called.
@@ -99,6 +100,10 @@ const refreshAll = () => refresh(all('[data-live]'));
 /** @param {string} topic */
 const signalled = (topic) => refresh(all('[data-live]').filter((e) => e.dataset.live?.split(' ').includes(topic)));
 
+setInterval(() => {
+  if (!doc.hidden) refresh(all('[data-live]').filter((e) => e.querySelector('[data-seen]')));
+}, 30_000);
+
 function disconnect() {
   clearTimeout(live.retry);
   live.source?.close();
@@ -186,44 +191,6 @@ doc.addEventListener('visibilitychange', () => {
 });
 addEventListener('pagehide', disconnect);
 addEventListener('pageshow', (event) => { if (event.persisted && live.url) { live.refreshOnOpen = true; connect(); } });
-
-/* The plan's graph */
-
-/** Lifts a node's ancestors and descendants. @param {Element} svg @param {string} id */
-function emphasise(svg, id) {
-  const edges = all('.dag-edge', svg);
-  const nodes = new Set([id]);
-  const lit = new Set();
-  for (const [from, to] of [['from', 'to'], ['to', 'from']]) {
-    const queue = [id];
-    for (let at = queue.pop(); at !== undefined; at = queue.pop()) {
-      for (const edge of edges) {
-        if (edge.dataset[from] !== at || lit.has(edge)) continue;
-        lit.add(edge);
-        const next = edge.dataset[to] ?? '';
-        if (!nodes.has(next)) { nodes.add(next); queue.push(next); }
-      }
-    }
-  }
-  svg.classList.toggle('has-focus', true);
-  for (const edge of edges) edge.classList.toggle('is-lit', lit.has(edge));
-  for (const node of all('.dag-node', svg)) node.classList.toggle('is-lit', nodes.has(node.dataset.node ?? ''));
-}
-
-for (const type of ['pointerover', 'focusin']) {
-  doc.addEventListener(type, (event) => {
-    const node = up(event.target, '.dag-node');
-    if (node) emphasise(node.closest('.c-dag > svg'), node.dataset.node);
-    else for (const svg of all('.c-dag > svg.has-focus')) if (!svg.contains(doc.activeElement)) svg.classList.remove('has-focus');
-  });
-}
-
-/* A picture wider than its box begins where something failed or runs. */
-for (const dag of all('.c-dag')) {
-  const node = one('.is-failed', dag) ?? one('.is-retry, .is-running', dag);
-  const past = node ? node.getBoundingClientRect().right - dag.getBoundingClientRect().right : -1;
-  if (past > 0) dag.scrollLeft += past + dag.clientWidth / 2;
-}
 
 /* Forms */
 

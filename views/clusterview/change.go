@@ -38,6 +38,7 @@ type FormPart struct {
 	Field  *ui.FieldModel
 	Pair   []ui.FieldModel
 	Picker *ui.ChoiceModel
+	Cards  *ui.ChoiceModel
 	Newer  []NewerService
 	// Code has the lines of a file that differ.
 	Code *ui.CodeModel

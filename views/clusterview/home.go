@@ -49,7 +49,9 @@ type AttentionItem struct {
 	Cluster, Href string
 	State         ui.State
 	Cause         string
-	// Ends is shown for a lease that ends soon.
+	// Ends is shown behind the cause: the end of a lease, or the beginning of an incident.
 	Ends    time.Time
 	Actions []ui.ButtonModel
+	// Ask is the question whether Loom repairs an incident.
+	Ask RepairAsk
 }

@@ -31,6 +31,7 @@ const (
 	PartNodes      Part = "nodes"
 	PartSets       Part = "sets"
 	PartServices   Part = "services"
+	PartHealth     Part = "health"
 	PartOperations Part = "operations"
 	PartLeftovers  Part = "leftovers"
 	PartSkipped    Part = "skipped"

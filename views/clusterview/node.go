@@ -17,9 +17,12 @@ type NodeModel struct {
 	Actions  []ui.ButtonModel
 	Cluster  loom.ClusterID
 	Hostname string
+	// Trouble says why it is in a bad state, empty for another one.
+	Trouble  string
 	State    ui.State
 	Facts    []ui.Def
 	Services []NodeService
+	Drift    DriftModel
 	Links    []LinkModel
 	// Command signs the viewer in; without one WhyNot says why. Reveal shows the machine's
 	// own password, and is empty when there is none. Key is zero without an address.
@@ -34,6 +37,8 @@ type NodeModel struct {
 	Log      string
 	Now      time.Time
 	Revealed *RevealModel
+	// Load is what its machine had in use over the last day, nil while it has none.
+	Load templ.Component
 	// Use is for how long it had a machine, nil when it never had one.
 	Use templ.Component
 	// Part is where the page is fetched again, as a whole.
@@ -46,6 +51,16 @@ type NodeLogModel struct {
 	Log            ui.LogModel
 }
 
+// JournalModel is the page of what a service writes on a node.
+type JournalModel struct {
+	Service, Hostname string
+	// Node leads to the node, Self to the page.
+	Node, Self string
+	// Trouble says why there is no journal, "" where there is one.
+	Trouble string
+	Log     ui.LogModel
+}
+
 // NodeService is a service of a node with the newest thing that was done to it there.
 type NodeService struct {
 	ServiceOn
@@ -53,8 +68,11 @@ type NodeService struct {
 	Last, LastHref string
 	LastAt         time.Time
 	LastState      ui.State
-	// Actions are what can be done to the service, wherever it is.
+	// Actions are what can be done to the service, wherever it is; Here to that on the node.
 	Actions []ui.MenuItem
+	Here    []ui.ButtonModel
+	// Journal leads to what it writes there, "" while the node has no machine.
+	Journal string
 }
 
 // NodeEvent is an action that was done to a node.

@@ -14,6 +14,10 @@ type HeadModel struct {
 	Tab   string
 	Name  string
 	State ui.State
+	// Trouble says what is wrong on nodes, one line each; Check is where checks are asked
+	// for, empty for who may not.
+	Trouble []string
+	Check   string
 	// Locked says that the cluster is protected.
 	Locked bool
 	// Delete leads to the confirmation; DeleteWhyNot says why not now.
@@ -262,7 +266,11 @@ type ServiceRow struct {
 }
 
 // NodeOf is a node on which a service is.
-type NodeOf struct{ Hostname, Href string }
+type NodeOf struct {
+	Hostname, Href string
+	// Journal leads to what the service writes there, "" while the node has no machine.
+	Journal string
+}
 
 // OperationsModel is a list of operations.
 type OperationsModel struct {
@@ -361,4 +369,63 @@ type DeleteModel struct {
 	WhyNot              string
 	Fields              []ui.FieldModel
 	Services            string
+}
+
+// HealthModel is the tab of what went wrong, and of maintenance.
+type HealthModel struct {
+	ID        loom.ClusterID
+	Incidents IncidentsModel
+	// Maintenance describes the maintenance under way, one sentence each.
+	Maintenance []string
+	Form        MaintenanceForm
+	// Policy says what Loom may repair by itself; nil for those who may not change it.
+	Policy *RepairPolicyForm
+}
+
+// RepairPolicyForm changes what Loom may repair by itself, one field for each kind of trouble.
+type RepairPolicyForm struct {
+	Fields []ui.FieldModel
+	Errors ui.FormErrors
+}
+
+// RepairAsk is what becomes of an incident: a question, with the label of what accepting does,
+// or what was decided.
+type RepairAsk struct {
+	Cluster  loom.ClusterID
+	Incident int64
+	// Label is empty where nobody is asked.
+	Label string
+	Text  string
+	// Operation leads to the repair, "" for none.
+	Operation string
+}
+
+// MaintenanceForm announces maintenance, offered to those who may.
+type MaintenanceForm struct {
+	Offered       bool
+	Until, Reason string
+	Errors        ui.FormErrors
+}
+
+// IncidentsModel is a page of what went wrong in a cluster.
+type IncidentsModel struct {
+	ID loom.ClusterID
+	// Live is where the list is fetched again.
+	Live  string
+	Now   time.Time
+	Rows  []IncidentRow
+	Pages ui.PaginationModel
+	// Drift is what is not as Loom left it now.
+	Drift DriftModel
+}
+
+// IncidentRow is something that went wrong; Repair leads to the form that repairs it, "" where
+// there is none.
+type IncidentRow struct {
+	Text, Message, Hostname, Href string
+	Since                         time.Time
+	Lasted                        string
+	Over                          bool
+	Repair, RepairWhyNot          string
+	Ask                           RepairAsk
 }

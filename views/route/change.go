@@ -19,11 +19,23 @@ func ClusterScale(id loom.ClusterID, leave ...loom.NodeID) string {
 	return url
 }
 
-// ClusterRepair is the form for nodes to make anew, some of them ticked.
+// ClusterRepair is the form that repairs nodes, some of them ticked.
 func ClusterRepair(id loom.ClusterID, nodes ...loom.NodeID) string {
+	return ClusterRepairBy(id, "", nil, nodes...)
+}
+
+// ClusterRepairBy is the form that repairs nodes, with a way to do so chosen, and services
+// and nodes ticked.
+func ClusterRepairBy(id loom.ClusterID, how loom.RepairHow, services []string, nodes ...loom.NodeID) string {
 	url := ClusterVerb(id, "repair")
+	if how != "" {
+		url = Query(url, "how", string(how))
+	}
+	for _, name := range services {
+		url = Query(url, "services", name)
+	}
 	for _, node := range nodes {
-		url = Query(url, "node", string(node))
+		url = Query(url, "nodes", string(node))
 	}
 	return url
 }

@@ -62,6 +62,27 @@ func ClusterCopy(id loom.ClusterID, as string) string {
 // ClusterVerb is an action on a cluster (4.7): "delete", "lease", "sync".
 func ClusterVerb(id loom.ClusterID, verb string) string { return join("clusters", id.String(), verb) }
 
+// ClusterRepairPolicy says what Loom may repair by itself in a cluster.
+func ClusterRepairPolicy(id loom.ClusterID) string { return ClusterVerb(id, "repair-policy") }
+
+// ClusterAccept has what an incident of a cluster calls for repaired, ClusterDecline leaves it alone.
+func ClusterAccept(id loom.ClusterID) string {
+	return join("clusters", id.String(), "incidents", "accept")
+}
+
+// ClusterDecline leaves an incident of a cluster alone.
+func ClusterDecline(id loom.ClusterID) string {
+	return join("clusters", id.String(), "incidents", "decline")
+}
+
+// ClusterMaintenance announces maintenance of a cluster.
+func ClusterMaintenance(id loom.ClusterID) string { return ClusterVerb(id, "maintenance") }
+
+// ClusterMaintenanceEnd ends maintenance of a cluster and its nodes.
+func ClusterMaintenanceEnd(id loom.ClusterID) string {
+	return join("clusters", id.String(), "maintenance", "end")
+}
+
 // ClusterDelete confirms (GET) and starts (POST) the deletion of a cluster.
 func ClusterDelete(id loom.ClusterID) string { return ClusterVerb(id, "delete") }
 
@@ -122,6 +143,11 @@ func Task(ref loom.TaskRef) string {
 // TaskAttempt is the page of a task showing one attempt.
 func TaskAttempt(ref loom.TaskRef, attempt int) string {
 	return Query(Task(ref), "attempt", strconv.Itoa(attempt))
+}
+
+// ServiceJournal is the page of what a service writes on a node.
+func ServiceJournal(id loom.ClusterID, node loom.NodeID, service string) string {
+	return join("clusters", id.String(), "nodes", string(node), "services", service, "journal")
 }
 
 // TaskLog is the fragment with log rows of an attempt, newer than a cursor given

@@ -60,6 +60,8 @@ type LogModel struct {
 	// Every makes scripts look for newer rows every so many seconds, for logs that no
 	// topic tells of.
 	Every int
+	// Plain says that no line is marked as an error.
+	Plain bool
 	// Raw is the link to the log as plain text.
 	Raw string
 	// Note is said at the end: "The log ended 4 minutes ago".

@@ -1,6 +1,10 @@
 package ui
 
-import "loom/app/loom"
+import (
+	"time"
+
+	"loom/app/loom"
+)
 
 // Tone is the colour family of a state. It only ever supports a word.
 type Tone string
@@ -23,6 +27,8 @@ type State struct {
 	Tone Tone
 	// Detail follows the word in the badge, such as "62 %".
 	Detail string
+	// At is when it was seen, for what is a look and not a record; Now is the present.
+	At, Now time.Time
 }
 
 // With gives the state with a detail behind its word.
@@ -107,6 +113,29 @@ var attemptStates = map[loom.AttemptStatus]State{
 
 // AttemptState shows the outcome of one try of a task.
 func AttemptState(s loom.AttemptStatus) State { return known(attemptStates, s) }
+
+var healthStates = map[loom.HealthStatus]State{
+	loom.HealthPassing:     {Word: "Passing", Icon: "check-circle", Tone: ToneOK},
+	loom.HealthHealthy:     {Word: "Healthy", Icon: "check-circle", Tone: ToneOK},
+	loom.HealthDegraded:    {Word: "Degraded", Icon: "alert", Tone: ToneWarn},
+	loom.HealthFailing:     {Word: "Failing", Icon: "error", Tone: ToneBad},
+	loom.HealthUnreachable: {Word: "Unreachable", Icon: "error", Tone: ToneBad},
+	loom.HealthStopped:     {Word: "Stopped", Icon: "square", Tone: ToneBad},
+	loom.HealthGone:        {Word: "Gone", Icon: "ban", Tone: ToneBad},
+	loom.HealthChanging:    {Word: "Changing", Icon: "ring", Tone: ToneRun},
+	loom.HealthUnknown:     {Word: "Unknown", Icon: "circle", Tone: ToneWarn},
+	loom.HealthUnchecked:   {Word: "Not checked", Icon: "circle", Tone: ToneIdle},
+	loom.HealthOff:         {Word: "Checks off", Icon: "circle", Tone: ToneIdle},
+}
+
+// HealthState shows what checks saw, at a time.
+func HealthState(s loom.HealthStatus, at, now time.Time) State {
+	state := known(healthStates, s)
+	if !at.IsZero() {
+		state.At, state.Now = at, now
+	}
+	return state
+}
 
 var nodeStates = map[loom.NodeState]State{
 	loom.NodePlanned:  {Word: "Planned", Icon: "circle", Tone: ToneIdle},

@@ -66,6 +66,8 @@ type ClusterEdit struct {
 	Labels      map[string]string `json:"labels"`
 	Protected   bool              `json:"protected"`
 	OwnerID     string            `json:"ownerId" description:"A user of the tenant; for administrators."`
+	// Repair is null for what the template says.
+	Repair *loom.RepairPolicy `json:"repair" nullable:"true" description:"What Loom may repair by itself, in place of what the template says; null: the template's. For do, the template or an administrator."`
 }
 
 // ExpiryChange is what ReadExpiry reads.
@@ -133,8 +135,10 @@ type Resize struct {
 
 // Repair is what ReadChange reads for its kind.
 type Repair struct {
-	Dead  []string `json:"dead" description:"Those of nodes whose machines do not answer: nothing is drained or stopped there."`
-	Nodes []string `json:"nodes" required:"true" description:"Ids of the nodes to replace."`
+	Dead     []string `json:"dead" description:"Those of nodes whose machines do not answer: nothing is drained or stopped there."`
+	Nodes    []string `json:"nodes" required:"true" description:"Ids of the nodes to repair."`
+	How      string   `json:"how" enum:"restart,configure,reboot,replace" description:"replace, the default: another machine takes the place of the present one. The others keep the machine: restart stops and starts services, configure configures them as well, which puts back files, reboot starts or restarts the machine and starts the services."`
+	Services []string `json:"services" description:"With restart and configure: the services, each on at least one of the nodes; those that should run when left out."`
 	withPolicy
 }
 
@@ -254,6 +258,8 @@ type SettingsEdit struct {
 	LeaseGraceHours    int   `json:"leaseGraceHours" minimum:"0" maximum:"8760"`
 	MaxTokenDays       int   `json:"maxTokenDays" nullable:"true" description:"null: no maximum."`
 	RequireLease       bool  `json:"requireLease" description:"Every cluster has an end."`
+	AutomaticRepairs   bool  `json:"automaticRepairs" description:"Loom repairs by itself what the repair policies of clusters let it."`
+	RepairsPerDay      int   `json:"repairsPerDay" minimum:"0" maximum:"1000" description:"How many repairs Loom begins by itself in 24 hours."`
 }
 
 // TenantFields are those of a tenant that a request may set.

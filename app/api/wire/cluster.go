@@ -24,13 +24,14 @@ type ClusterSummary struct {
 	Template    loom.Base          `json:"clusterTemplate"`
 	Services    []string           `json:"services"`
 	Progress    Progress           `json:"progress"`
+	Health      *Health            `json:"health,omitempty"`
 }
 
 // NewClusterSummary gives the wire form of a row.
 func NewClusterSummary(s loom.ClusterSummary) ClusterSummary {
 	return ClusterSummary{
 		ID: s.ID.String(), Name: s.Name, Description: s.Description, Owner: s.Owner.User, Created: Millis(s.Created), Expires: Millis(s.Expires),
-		Nodes: s.Nodes, Status: s.Status, Provider: s.Provider, Template: s.Template, Services: list(s.Services), Progress: NewProgress(s.Progress),
+		Nodes: s.Nodes, Status: s.Status, Provider: s.Provider, Template: s.Template, Services: list(s.Services), Progress: NewProgress(s.Progress), Health: newHealth(s.Health),
 	}
 }
 
@@ -57,6 +58,8 @@ type Cluster struct {
 	Revision    int                `json:"revision"`
 	Protected   bool               `json:"protected"`
 	Latest      *Operation         `json:"latestOperation,omitempty"`
+	Health      *Health            `json:"health,omitempty"`
+	Repair      *loom.RepairPolicy `json:"repair,omitempty" description:"What Loom may repair by itself where that differs from the template."`
 	Skipped     []SkippedTask      `json:"skipped,omitempty" description:"Tasks that somebody left out and that no later operation ran, the first 100."`
 	Leftovers   []Leftover         `json:"leftovers,omitempty" description:"Machines that the delete of the cluster left behind and that Loom goes on trying to remove; for administrators."`
 }
@@ -89,7 +92,10 @@ func NewCluster(v clusters.ClusterView) Cluster {
 		ID: v.ID.String(), Name: v.Name, Description: v.Description, Account: v.Owner, Created: Millis(v.Created), Expires: Millis(v.Expires),
 		Provider: v.Provider, Template: NewTemplate(v.Template), Nodes: []Node{}, Services: ServiceNames(v.Cluster), Status: v.Status,
 		Config: object(v.Config), Links: list(v.Links), Labels: object(v.Labels), Revision: v.Revision, Protected: v.Protected,
-		Progress: NewProgress(loom.Progress{}),
+		Progress: NewProgress(loom.Progress{}), Health: newHealth(v.Health),
+	}
+	if v.Repair != (loom.RepairPolicy{}) {
+		c.Repair = &v.Repair
 	}
 	if v.Latest != nil {
 		op := NewOperation(*v.Latest)
@@ -133,13 +139,14 @@ type ClusterStatus struct {
 	Status       loom.ClusterStatus `json:"status"`
 	ActionStatus string             `json:"actionstatus"`
 	Action       loom.ClusterAction `json:"action"`
+	Health       *Health            `json:"health,omitempty"`
 }
 
 // NewClusterStatus gives the short answer; latest is the newest operation.
-func NewClusterStatus(c loom.Cluster, latest loom.Operation) ClusterStatus {
+func NewClusterStatus(c clusters.ClusterView, latest loom.Operation) ClusterStatus {
 	p := NewProgress(latest.Progress())
 	return ClusterStatus{
-		ID: c.ID.String(), Total: p.Total, Completed: p.Completed, Status: c.Status, ActionStatus: p.ActionStatus, Action: p.Action,
+		ID: c.ID.String(), Total: p.Total, Completed: p.Completed, Status: c.Status, ActionStatus: p.ActionStatus, Action: p.Action, Health: newHealth(c.Health),
 	}
 }
 
@@ -147,7 +154,7 @@ func NewClusterStatus(c loom.Cluster, latest loom.Operation) ClusterStatus {
 func NewStatusOf(c loom.ClusterSummary) ClusterStatus {
 	p := NewProgress(c.Progress)
 	return ClusterStatus{
-		ID: c.ID.String(), Total: p.Total, Completed: p.Completed, Status: c.Status, ActionStatus: p.ActionStatus, Action: p.Action,
+		ID: c.ID.String(), Total: p.Total, Completed: p.Completed, Status: c.Status, ActionStatus: p.ActionStatus, Action: p.Action, Health: newHealth(c.Health),
 	}
 }
 

@@ -70,7 +70,8 @@ type Delivery struct {
 	ID        string              `json:"id"`
 	Hook      string              `json:"hook"`
 	Event     loom.HookEvent      `json:"event"`
-	Operation string              `json:"operationId"`
+	Operation string              `json:"operationId,omitempty" description:"Missing where the event is health."`
+	Cluster   string              `json:"clusterId"`
 	Time      int64               `json:"time" description:"Milliseconds since 1970."`
 	Tries     int                 `json:"tries"`
 	Status    loom.DeliveryStatus `json:"status"`
@@ -83,8 +84,11 @@ type Delivery struct {
 // NewDelivery gives the wire form.
 func NewDelivery(d loom.Delivery) Delivery {
 	w := Delivery{
-		ID: strconv.FormatInt(int64(d.ID), 10), Hook: strconv.FormatInt(int64(d.Hook), 10), Event: d.Event, Operation: d.Operation.String(),
+		ID: strconv.FormatInt(int64(d.ID), 10), Hook: strconv.FormatInt(int64(d.Hook), 10), Event: d.Event, Cluster: d.Operation.Cluster.String(),
 		Time: Millis(d.Time), Tries: d.Tries, Status: d.Status, Code: d.Code, Error: d.Error, Next: MillisOrNil(d.Next),
+	}
+	if d.Operation.Number > 0 {
+		w.Operation = d.Operation.String()
 	}
 	if d.Tries > 0 {
 		ms := d.Took.Milliseconds()
@@ -102,8 +106,16 @@ type Notice struct {
 	Time      int64             `json:"time"`
 	Tenant    string            `json:"tenant"`
 	Cluster   ClusterSummary    `json:"cluster"`
-	Operation Operation         `json:"operation"`
+	Operation *Operation        `json:"operation,omitempty" description:"Missing where the event is health."`
+	Health    *HealthChange     `json:"health,omitempty" description:"Where the event is health."`
 	Links     map[string]string `json:"links"`
+}
+
+// HealthChange is how the health of a cluster changed.
+type HealthChange struct {
+	From      loom.HealthStatus `json:"from"`
+	To        loom.HealthStatus `json:"to"`
+	Incidents []Incident        `json:"incidents" description:"Those that last, the newest first, at most 100."`
 }
 
 // HookBody makes the body of a delivery: Loom's own, or for facts
@@ -112,11 +124,20 @@ func HookBody(n loom.Notice, d loom.Delivery, publicURL string) ([]byte, error) 
 	if n.Legacy != nil {
 		return legacyBody(n)
 	}
-	return marshal(Notice{
+	body := Notice{
 		ID: strconv.FormatInt(int64(d.ID), 10), Schema: 1, Event: d.Event, Time: Millis(d.Time), Tenant: n.TenantName,
-		Cluster: NewClusterSummary(n.Cluster), Operation: NewOperation(n.Operation),
-		Links: map[string]string{"cluster": publicURL + "/v2/clusters/" + n.Cluster.ID.String()},
-	})
+		Cluster: NewClusterSummary(n.Cluster), Links: map[string]string{"cluster": publicURL + "/v2/clusters/" + n.Cluster.ID.String()},
+	}
+	if h := n.Health; h != nil {
+		body.Health = &HealthChange{From: h.From, To: h.To, Incidents: []Incident{}}
+		for _, i := range h.Incidents {
+			body.Health.Incidents = append(body.Health.Incidents, NewIncident(i))
+		}
+	} else {
+		op := NewOperation(n.Operation)
+		body.Operation = &op
+	}
+	return marshal(body)
 }
 
 // legacyCluster is a cluster as the predecessor's callbacks had it: with the ids

@@ -77,3 +77,22 @@ func TestLegacyBodyHasLists(t *testing.T) {
 		t.Errorf("no %s\nin %s", want, body)
 	}
 }
+
+// TestHealthNotice: a notice about health has what changed in place of an operation.
+func TestHealthNotice(t *testing.T) {
+	t.Parallel()
+	n := loom.Notice{TenantName: "acme", Cluster: loom.ClusterSummary{ID: 42, Name: "shop"}, Health: &loom.HealthNotice{From: loom.HealthHealthy, To: loom.HealthDegraded,
+		Incidents: []loom.Incident{{ID: 3, Cluster: 42, Node: "n", Hostname: "web-1", Trouble: loom.Trouble{Kind: loom.IncidentService, Service: "nginx", Message: "exit status 7"}, Decision: loom.RepairAsked}}}}
+	body, err := HookBody(n, loom.Delivery{ID: 7, Event: loom.HookHealth}, "https://loom.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{`"event":"health"`, `"health":{"from":"healthy","to":"degraded","incidents":[{"id":3,"clusterId":"00000042"`, `"message":"exit status 7","decision":"asked"`, `"links":{"cluster":`} {
+		if !strings.Contains(string(body), part) {
+			t.Errorf("no %s in %s", part, body)
+		}
+	}
+	if strings.Contains(string(body), `"operation"`) {
+		t.Errorf("an operation in %s", body)
+	}
+}

@@ -138,5 +138,12 @@ func ReadEdit(body []byte) (clusters.EditInput, error) {
 		owner := loom.UserID(o.Text("ownerId"))
 		in.Owner = &owner
 	}
+	if o.Null("repair") {
+		in.Repair = &loom.RepairPolicy{}
+	} else if o.Has("repair") {
+		policy := o.Object("repair")
+		policy.Only(lenient.Names[loom.RepairPolicy]()...)
+		in.Repair = &loom.RepairPolicy{Service: loom.RepairChoice(policy.Text("service")), Stopped: loom.RepairChoice(policy.Text("stopped")), Gone: loom.RepairChoice(policy.Text("gone"))}
+	}
 	return in, o.Err()
 }

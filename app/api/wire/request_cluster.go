@@ -127,6 +127,7 @@ func readChange(o *lenient.Object, in *clusters.PreviewInput) {
 		readRoll(o, c)
 	case loom.ChangeRepair:
 		c.Nodes, c.Dead = nodeIDs(o, "nodes"), nodeIDs(o, "dead")
+		c.How, c.Services = loom.RepairHow(o.Text("how")), o.Texts("services")
 	case loom.ChangeRetry:
 		c.Skip, c.Reason = o.Ints("skip"), o.Text("reason")
 		c.Services, c.RemoveServices, c.ConfigPatch = o.Texts("services"), o.Texts("removeServices"), o.FreeObject("configPatch")

@@ -59,6 +59,40 @@ func (b *Browser) Faults(rules ...string) []string {
 	return faults
 }
 
+// Inspect fails the test where axe finds a fault in the page at hand, in light colors and in
+// dark ones. Given widths, it also looks at the page as narrow as these, which must not be
+// wider than the window; axe sees the last of them, in dark colors.
+func (b *Browser) Inspect(what string, narrow ...int64) {
+	b.t.Helper()
+	look := func(color string, rules ...string) {
+		b.t.Helper()
+		for _, fault := range b.Faults(rules...) {
+			b.t.Errorf("%s, %s: %s", what, color, fault)
+		}
+		if over := b.Page().Overflow; over > 0 {
+			b.t.Errorf("%s, %s: the page is %d pixels too wide", what, color, over)
+		}
+	}
+	b.Dark(false)
+	look("light")
+	b.Dark(true)
+	if len(narrow) == 0 {
+		look("dark", "color-contrast") // nothing else depends on colors
+	}
+	for i, width := range narrow {
+		b.Size(width)
+		var rules []string // all of them: a narrow page has other parts
+		if i < len(narrow)-1 {
+			rules = []string{"color-contrast"}
+		}
+		look(fmt.Sprintf("dark, %d pixels", width), rules...)
+	}
+	b.Dark(false)
+	if len(narrow) > 0 {
+		b.Size(1280)
+	}
+}
+
 // Dark asks pages for their dark colours, or no more.
 func (b *Browser) Dark(on bool) {
 	b.t.Helper()

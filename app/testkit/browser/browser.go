@@ -76,11 +76,14 @@ func New(t testing.TB, o Options) *Browser {
 	if err := os.Mkdir(temp, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	// Optimizing compilers cost more than they save on pages that live for seconds.
+	// Optimizing compilers cost more than they save on pages that live for seconds, and so do
+	// processes for the pixels and for forking others. Icons that turn would have the page
+	// painted sixty times a second.
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.Env("TMPDIR="+temp, blindEnv+"="+path),
 		chromedp.ExecPath(self), chromedp.NoSandbox, chromedp.UserDataDir(profile), chromedp.WindowSize(width, 1000),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("js-flags", "--no-maglev --no-turbofan"))
+		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("in-process-gpu", true), chromedp.Flag("no-zygote", true),
+		chromedp.Flag("force-prefers-reduced-motion", true), chromedp.Flag("js-flags", "--no-maglev --no-turbofan"))
 	alloc, endAlloc := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, end := chromedp.NewContext(alloc)
 	b := &Browser{t: t, ctx: ctx}

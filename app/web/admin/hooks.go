@@ -101,10 +101,25 @@ func hookFacts(h loom.Hook) []ui.Def {
 // hookIsOff says why nothing is sent again.
 const hookIsOff = "The hook is off, so nothing is sent to it, also not again. Edit it to switch it on."
 
+// deliveryAbout names the operation of a delivery, or the cluster where it is about its health.
+func deliveryAbout(d loom.Delivery) string {
+	if d.Operation.Number == 0 {
+		return d.Operation.Cluster.String()
+	}
+	return d.Operation.String()
+}
+
+func deliveryHref(d loom.Delivery) string {
+	if d.Operation.Number == 0 {
+		return route.ClusterTab(d.Operation.Cluster, "health")
+	}
+	return route.Operation(d.Operation)
+}
+
 func (s *Server) deliveryGrid(h loom.Hook, list hook.List, result string) adminview.TableModel {
 	id := h.ID
 	m := adminview.TableModel{ID: "deliveries", Caption: "Deliveries, the newest first", Now: s.Now(),
-		Columns: []ui.Column{{Label: "Delivery"}, {Label: "Event"}, {Label: "Result"}, {Label: "Operation"}, {Label: "Tries", Numeric: true, Low: true}, {Label: "When"}, {Label: "Actions", LabelHidden: true}},
+		Columns: []ui.Column{{Label: "Delivery"}, {Label: "Event"}, {Label: "Result"}, {Label: "About"}, {Label: "Tries", Numeric: true, Low: true}, {Label: "When"}, {Label: "Actions", LabelHidden: true}},
 		Pages:   page.Turned("Pages of deliveries", route.AdminHook(id), list.Next, list.Prev, "result", result),
 		Empty:   ui.EmptyModel{Icon: "external", Text: "Nothing was sent yet. Send a test, or start an operation."}}
 	if result != "" {
@@ -117,7 +132,7 @@ func (s *Server) deliveryGrid(h loom.Hook, list hook.List, result string) adminv
 		outcome := adminview.Cell{State: deliveryState(d.Status), Sub: d.Error}
 		m.Rows = append(m.Rows, []adminview.Cell{
 			{Text: itoa(d.ID), Href: route.AdminDelivery(id, d.ID), Mono: true}, {Text: string(d.Event)},
-			outcome, {Text: d.Operation.String(), Href: route.Operation(d.Operation), Mono: true}, {Text: strconv.Itoa(d.Tries)}, {Time: d.Created}})
+			outcome, {Text: deliveryAbout(d), Href: deliveryHref(d), Mono: true}, {Text: strconv.Itoa(d.Tries)}, {Time: d.Created}})
 		if h.Enabled {
 			m.Rows[len(m.Rows)-1] = append(m.Rows[len(m.Rows)-1], adminview.Cell{Part: adminview.Act(route.AdminDeliveryReplay(id, d.ID), ui.ButtonModel{Label: "Send again", Small: true, Submit: true, Busy: "Sending…", Attrs: templ.Attributes{"aria-label": "Send again: delivery " + itoa(d.ID)}})})
 		}
@@ -197,7 +212,7 @@ func (s *Server) adminDelivery(w http.ResponseWriter, r *http.Request, actor loo
 		return err
 	}
 	facts := []ui.Def{
-		{Term: "Event", Text: string(d.Event)}, {Term: "Operation", Value: adminview.Link(d.Operation.String(), route.Operation(d.Operation))},
+		{Term: "Event", Text: string(d.Event)}, {Term: "About", Value: adminview.Link(deliveryAbout(d.Delivery), deliveryHref(d.Delivery))},
 		{Term: "Happened", Value: ui.Time(d.Time, s.Now())}, {Term: "Tries", Text: strconv.Itoa(d.Tries)},
 	}
 	if d.Tries > 0 {
@@ -307,7 +322,7 @@ func editHook(actor loom.Actor, h loom.Hook) form.Edit {
 	return form.Of(
 		form.Field{Path: form.At("name"), Face: ui.FieldModel{Label: "Name", MaxLength: 100, Help: "Says what it is for, such as “tell the monitoring”."}},
 		form.Field{Path: form.At("url"), Face: ui.FieldModel{Label: "Address", Mono: true, Width: "l", MaxLength: 2000, Placeholder: "https://ci.example/loom", Help: "Receives a POST with JSON."}},
-		form.Picker{Path: form.At("events"), Legend: "Events", Help: "None chosen means all.", Choices: form.Names(loom.HookEvents...)},
+		form.Picker{Path: form.At("events"), Legend: "Events", Help: "None chosen means those of operations: start, success and failure.", Choices: form.Names(loom.HookEvents...)},
 		form.Picker{Path: form.At("actions"), Legend: "Only for these actions", Help: "None chosen means all.", Filter: "Filter actions", Choices: form.Names(loom.HookActions...)},
 		form.Words{Path: form.At("templates"), Face: ui.FieldModel{Label: "Only for clusters of these templates", Mono: true, Optional: true, Width: "l", Help: "Names, separated by blanks; none means all."}},
 		form.Field{Path: form.At("blocking"), Face: ui.FieldModel{Label: "Ask before an operation starts (blocking)", Kind: ui.FieldCheckbox,
@@ -322,7 +337,7 @@ func editHook(actor loom.Actor, h loom.Hook) form.Edit {
 }
 
 // newHook is what the form of a new hook begins with.
-var newHook = loom.Hook{Events: loom.HookEvents, Enabled: true, OnTimeout: loom.OnTimeoutRefuse}
+var newHook = loom.Hook{Events: loom.OperationEvents, Enabled: true, OnTimeout: loom.OnTimeoutRefuse}
 
 func (s *Server) adminHookNew(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	return s.showHook(w, r, actor, http.StatusOK, newHook, editHook(actor, newHook))

@@ -26,6 +26,9 @@ var settingsForm = form.Of(
 		Help: "For so long machines stay, stopped, before they are deleted. 0 deletes at once."}},
 	form.Field{Path: form.At("maxTokenDays"), Empty: form.EmptyNull, Face: ui.FieldModel{Label: "Longest life of API tokens, in days", Kind: ui.FieldNumber, Min: "1", Optional: true,
 		Help: "Empty lets tokens live for ever. Tokens that are there stay as they are."}},
+	form.Field{Path: form.At("automaticRepairs"), Face: ui.FieldModel{Label: "Automatic repairs", Kind: ui.FieldCheckbox,
+		Help: "Loom repairs by itself where a template or a cluster lets it. Without this it asks."}},
+	form.Field{Path: form.At("repairsPerDay"), Empty: form.EmptyText, Face: ui.FieldModel{Label: "Most automatic repairs in 24 hours", Kind: ui.FieldNumber, Min: "0"}},
 )
 
 func (s *Server) adminSettings(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {

@@ -144,7 +144,11 @@ func originWords(path string) (title, term string) {
 	}
 	words := map[string]string{"defaults.provider": "Provider", "defaults.hardwaretype": "Hardware type", "defaults.imagetype": "Image type", "defaults.dnsSuffix": "DNS suffix",
 		"constraints.size": "Size", "administration.leaseduration": "Lease", "administration.onFailure": "On failure", "preferences": "Preferred types"}
-	return "Single values", words[path]
+	term = words[path]
+	if term == "" {
+		term = loom.Describe(loom.KindTemplate, strings.Split(path, ".")...).Label
+	}
+	return "Single values", term
 }
 
 func shortText(text string) string {

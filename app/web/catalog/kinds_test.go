@@ -17,7 +17,7 @@ func TestEveryFieldIsOnThePage(t *testing.T) {
 	t.Parallel()
 	elsewhere := []string{"name", "label", "description", "icon", "version", "deprecated"} // the head of every page
 	// The page says these in words; a set of one service to share a node is no rule.
-	worded := []string{"administration.onFailure", "constraints.layout.mustcoexist"}
+	worded := []string{"administration.onFailure", "constraints.layout.mustcoexist", "administration.repair.service", "administration.repair.stopped", "administration.repair.gone"}
 	// Forms alone show these.
 	hidden := []string{"dependencies.install.scope", "dependencies.runtime.scope", "defaults.dnsSuffix"}
 	for _, kind := range loom.TenantKinds {

@@ -50,6 +50,9 @@ func (w *templateDraft) ignoredParts() string {
 	if a.Lease != (loom.LeaseRule{}) || a.OnFailure != "" {
 		parts = append(parts, "lease or failures")
 	}
+	if a.Health != (loom.HealthRule{}) || a.Repair != (loom.RepairPolicy{}) {
+		parts = append(parts, "health")
+	}
 	return loom.And(parts)
 }
 

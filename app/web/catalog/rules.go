@@ -31,13 +31,27 @@ func templateFacts(t loom.Template) []ui.Def {
 		}
 		return text
 	}
-	return []ui.Def{
+	facts := []ui.Def{
 		{Term: "Size", Text: sizeText(t.Constraints.Size)},
 		{Term: "Lease", Text: page.LeaseText(t.Administration.Lease)},
 		{Term: "Provider", Text: orNone(t.Defaults.Provider)},
 		{Term: "Hardware type", Text: orNone(t.Defaults.HardwareType)},
 		{Term: "Image type", Text: orNone(t.Defaults.ImageType)},
 	}
+	if seconds := t.Administration.Health.Interval; seconds != nil {
+		text := "never"
+		if *seconds > 0 {
+			text = fmt.Sprintf("every %d seconds", *seconds)
+		}
+		facts = append(facts, ui.Def{Term: "Health checks", Text: text})
+	}
+	for _, part := range t.Administration.Repair.Parts() {
+		if *part.Choice != "" {
+			words := loom.Describe(loom.KindTemplate, "administration", "repair", part.Name)
+			facts = append(facts, ui.Def{Term: words.Label, Text: page.RepairText(part.Name, *part.Choice)})
+		}
+	}
+	return facts
 }
 
 func templateRules(t loom.Template) []string {

@@ -257,7 +257,7 @@ func (e *serviceEditor) scripts() []ui.Option {
 }
 
 // settle gives an action whose type was changed the fields of the new type: those
-// that the old one alone declared go, defaults come.
+// that the old one alone declared go, defaults come. What has no member left goes.
 func (e *serviceEditor) settle(before, after *form.Doc) {
 	for _, key := range after.Keys(actionsPath) {
 		a := actionFields{e, actionsPath.To(key)}
@@ -276,6 +276,12 @@ func (e *serviceEditor) settle(before, after *form.Doc) {
 			}
 		}
 		now.Preset(after)
+	}
+	// A check without a URL has none by HTTP, and so on.
+	for _, at := range []form.Path{form.At("check", "http"), form.At("check", "tcp"), form.At("check"), form.At("logs")} {
+		if after.Has(at) && len(after.Keys(at)) == 0 {
+			after.Delete(at)
+		}
 	}
 }
 

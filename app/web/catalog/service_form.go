@@ -54,7 +54,7 @@ func serviceForm(s *Server, r *http.Request, actor loom.Actor, d formDraft) (for
 	}
 	return form.Form{
 		Sections: []form.Section{
-			e.about(d), e.dependencies(d.Doc), e.actions(), e.links(), e.config(), e.order(),
+			e.about(d), e.dependencies(d.Doc), e.actions(), e.health(), e.links(), e.config(), e.order(),
 		},
 		Settle: e.settle, Check: e.check,
 	}, nil
@@ -195,6 +195,38 @@ func onShrink(doc *form.Doc) form.Part {
 		shrink.Face.Options = slices.Delete(shrink.Face.Options, 1, 2)
 	}
 	return shrink
+}
+
+// health is how the service is watched on each node.
+func (e *serviceEditor) health() form.Section {
+	field := func(kind ui.FieldKind, width string, steps ...any) form.Part {
+		at := form.At("check").To(steps...)
+		words := loom.Describe(loom.KindService, strings.Split(at.String(), ".")...)
+		return form.Field{Path: at, Face: ui.FieldModel{Label: words.Label, Help: words.Help, Kind: kind, Optional: true, Width: width, Mono: kind != ui.FieldNumber, Autocomplete: "off"}}
+	}
+	lines := func(steps ...any) form.Part {
+		at := form.At(steps...)
+		words := loom.Describe(loom.KindService, strings.Split(at.String(), ".")...)
+		return form.Words{Path: at, Face: ui.FieldModel{Label: words.Label, Help: words.Help + " Separate several by blanks.", Optional: true, Width: "full", Mono: true, Autocomplete: "off"}}
+	}
+	number := func(name string) form.Part { return field(ui.FieldNumber, "s", name) }
+	return form.Section{ID: "health", Title: "Health", Help: "How Loom finds out whether the service works on a node: by a command, a URL or a port. Without any of them, by its first link to the node itself.", Parts: []form.Part{
+		field("", "full", "command"),
+		form.Fold{Title: "URL", Key: "check.http", Says: says("http", "url"), Parts: []form.Part{field("", "full", "http", "url"), form.Row{Parts: []form.Part{field("", "m", "http", "status"), field("", "l", "http", "contains")}}}},
+		form.Fold{Title: "Port", Key: "check.tcp", Says: says("tcp", "port"), Parts: []form.Part{field(ui.FieldNumber, "s", "tcp", "port")}},
+		form.Fold{Title: "Times", Key: "check.times", Parts: []form.Part{form.Row{Parts: []form.Part{number("interval"), number("timeout"), number("grace")}}, form.Row{Parts: []form.Part{number("failures"), number("passes")}}}},
+		lines("files"), lines("logs", "units"), lines("logs", "files"),
+	}}
+}
+
+// says is what a fold of a check says before it is opened.
+func says(steps ...any) func(*form.Doc) string {
+	return func(doc *form.Doc) string {
+		if text := doc.Text(form.At("check").To(steps...)); text != "" {
+			return ": " + text
+		}
+		return ": none"
+	}
 }
 
 // links are published for each machine with the service.

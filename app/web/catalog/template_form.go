@@ -102,7 +102,7 @@ func templateForm(s *Server, r *http.Request, actor loom.Actor, d formDraft) (fo
 			f.Sections = append(f.Sections, section)
 		}
 	}
-	add("general", aboutSection(d, "What users make clusters from. They see the label and the description when they choose."), w.leaseSection(), w.failureSection(), w.preferredSection(), templateLinks("Shown on the page of each cluster. URLs may hold macros such as %host.service.nginx[0]%."))
+	add("general", aboutSection(d, "What users make clusters from. They see the label and the description when they choose."), w.leaseSection(), w.failureSection(), w.healthSection(), w.preferredSection(), templateLinks("Shown on the page of each cluster. URLs may hold macros such as %host.service.nginx[0]%."))
 	add("compatibility", w.compatibilitySection())
 	add("defaults", w.defaultsSection(), w.machinesSection(), w.configSection())
 	add("constraints", w.sizeSection(), w.coexistSection(), w.limitsSection())
@@ -128,6 +128,19 @@ func (w *templateDraft) leaseSection() form.Section {
 	return form.Section{ID: "lease", Title: "Lease", Help: "How long clusters live. Write 7d, 12h or 1d 6h 30m; empty or 0 is no limit.", Parts: []form.Part{form.Row{Parts: []form.Part{
 		field("initial"), field("max"), field("step"),
 	}}}}
+}
+
+func (w *templateDraft) healthSection() form.Section {
+	at := form.At("administration", "health", "interval")
+	words := loom.Describe(w.Kind, "administration", "health", "interval")
+	parts := []form.Part{form.Field{Path: at, Face: ui.FieldModel{Label: words.Label, Help: words.Help, Kind: ui.FieldNumber, Min: "0", Optional: true, Width: "s"}}}
+	for _, part := range w.t.Administration.Repair.Parts() {
+		words := loom.Describe(w.Kind, "administration", "repair", part.Name)
+		parts = append(parts, form.Field{Path: form.At("administration", "repair", part.Name), Face: ui.FieldModel{Label: words.Label, Help: words.Help, Kind: ui.FieldSelect, Optional: true, Width: "m", Options: []ui.Option{
+			{Value: "", Label: "Ask the owner"}, {Value: string(loom.RepairTell), Label: "Show it only"}, {Value: string(loom.RepairDo), Label: "Repair it automatically"},
+		}}})
+	}
+	return form.Section{ID: "health", Title: "Health", Parts: parts}
 }
 
 func (w *templateDraft) failureSection() form.Section {

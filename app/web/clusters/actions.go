@@ -57,10 +57,10 @@ func nodeActions(v clusters.ClusterView, n loom.Node) []ui.MenuItem {
 	if v.Status == loom.ClusterTerminated {
 		return nil
 	}
-	items := []ui.MenuItem{{Label: "Repair", Icon: "shield", Href: route.ClusterRepair(v.ID, n.ID), WhyNot: v.Allowed[loom.ChangeRepair]}}
 	if n.State == loom.NodeDeleted {
-		return items
+		return repairActions(v, n.ID, nil, loom.RepairByReplacement)
 	}
+	items := repairActions(v, n.ID, nil, loom.RepairHows...)
 	remove := ui.MenuItem{Label: "Remove this node", Icon: "trash", Danger: true, Href: route.ClusterScale(v.ID, n.ID), WhyNot: v.Allowed[loom.ChangeShrink]}
 	if !n.Leaving && lastPlaced(v) {
 		remove.WhyNot = cmp.Or(remove.WhyNot, "It is the only node; delete the cluster instead.")

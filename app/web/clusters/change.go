@@ -77,7 +77,7 @@ func init() { // a literal would refer to itself
 		loom.ChangeRestart:        {lead: "Each service is stopped after those that need it and started before them; the preview names them all."},
 		loom.ChangeUpgrade:        {lead: "The newest versions of services and of their files replace those of the cluster, a few nodes at a time: stop, install, configure, start. New labels and descriptions alone change nothing.", live: true, parts: (*Server).upgradeParts},
 		loom.ChangeResize:         {lead: "Machines of the new type take the place of the old ones, a few at a time. Numbers and host names stay.", lost: lostWarning, live: true, parts: (*Server).resizeParts},
-		loom.ChangeRepair:         {lead: "The machine is deleted, or found to be gone, and made anew with its number, host name and services.", lost: lostWarning, live: true, parts: (*Server).repairParts},
+		loom.ChangeRepair:         {lead: "Replacing a node deletes its machine, or finds it gone, and creates another with its number, host name and services. The other ways keep the machine.", lost: lostWarning, live: true, parts: (*Server).repairParts},
 		loom.ChangeRollback:       {lead: "This leads back to the nodes, services, versions and config from before the operation. Machines that it made are deleted; what is on the disks of others stays as it is."},
 		loom.ChangeRetry:          {lead: "The tasks that are not complete run again. What finished stays finished, unless you change it here.", live: true, parts: (*Server).retryParts},
 		loom.ChangeSync:           {lead: "The cluster’s copy of its template becomes the newest version. Nothing changes on its machines; later operations follow the new rules."},
@@ -98,6 +98,9 @@ func (s *Server) changeModel(ctx context.Context, actor loom.Actor, v clusters.C
 		if h.Value != "" {
 			m.Hidden = append(m.Hidden, h)
 		}
+	}
+	if f.Kind == loom.ChangeRepair && !loom.RepairHow(f.of("how")).Replaces() {
+		m.Lost = ""
 	}
 	if f.Revision != "" {
 		m.Lead = "A config that the cluster has had comes back. Services are configured again with it."
@@ -245,7 +248,7 @@ func (s *Server) repairParts(ctx context.Context, actor loom.Actor, v clusters.C
 		c := ui.Choice{Value: string(n.ID), Label: page.ShortHost(n.Hostname), Description: strings.Join(n.Services, ", "),
 			Facts: []string{strings.ToLower(standingOf(v, &n).state().Word)}, Checked: slices.Contains(f.list("nodes"), string(n.ID))}
 		if n.Leaving {
-			c.Facts = append(c.Facts, "leaving; a repair keeps it")
+			c.Facts = append(c.Facts, "leaving; replacing keeps it")
 		}
 		if task, is := failed[n.ID]; is {
 			c.Facts = append(c.Facts, fmt.Sprintf("task %d, %s, failed: %s", task.Ref.Number, task.Action, task.Message))
@@ -255,7 +258,45 @@ func (s *Server) repairParts(ctx context.Context, actor loom.Actor, v clusters.C
 	if len(picker.Choices) == 0 {
 		return nil, "The cluster has no nodes to repair.", nil
 	}
-	return []clusterview.FormPart{{Picker: &picker}}, "", nil
+	services := ui.ChoiceModel{Name: "services", Legend: "Services", Filter: "Filter services", Optional: true, Error: errs.For("services"),
+		Help: "Only for a restart and to put back files. None chosen means all that should run."}
+	for _, name := range slices.Sorted(maps.Keys(v.Services)) {
+		services.Choices = append(services.Choices, ui.Choice{Value: name, Label: name, Description: v.Services[name].Description, Checked: slices.Contains(f.list("services"), name)})
+	}
+	parts := []clusterview.FormPart{{Cards: repairCards(f, errs)}, {Picker: &picker}}
+	if len(services.Choices) > 0 {
+		parts = append(parts, clusterview.FormPart{Picker: &services})
+	}
+	return parts, "", nil
+}
+
+// repairTexts are the words of the ways to repair nodes: of forms and of menus.
+var repairTexts = map[loom.RepairHow]struct{ label, menu, icon, help string }{
+	loom.RepairByRestart:     {"Restart services", "Restart services…", "rotate", "Stops and starts them."},
+	loom.RepairByConfigure:   {"Put back files", "Put back files…", "file", "Stops the services, configures them again and starts them."},
+	loom.RepairByReboot:      {"Reboot", "Reboot…", "server", "Starts a machine that is stopped, restarts one that runs, and starts its services."},
+	loom.RepairByReplacement: {"Replace", "Replace…", "shield", "Another machine takes its place. What is on the disks is lost."},
+}
+
+// repairCards choose the way to repair nodes.
+func repairCards(f changeForm, errs ui.FormErrors) *ui.ChoiceModel {
+	m := ui.ChoiceModel{Name: "how", Legend: "How", Error: errs.For("how")}
+	chosen := cmp.Or(loom.RepairHow(f.of("how")), loom.RepairByReplacement)
+	for _, how := range loom.RepairHows {
+		text := repairTexts[how]
+		m.Choices = append(m.Choices, ui.Choice{Value: string(how), Label: text.label, Description: text.help, Checked: how == chosen})
+	}
+	return &m
+}
+
+// repairActions lead to the form that repairs a node, or a service there, in some ways.
+func repairActions(v clusters.ClusterView, node loom.NodeID, services []string, ways ...loom.RepairHow) []ui.MenuItem {
+	var items []ui.MenuItem
+	for _, how := range ways {
+		text := repairTexts[how]
+		items = append(items, ui.MenuItem{Label: text.menu, Icon: text.icon, Href: route.ClusterRepairBy(v.ID, how, services, node), WhyNot: v.Allowed[loom.ChangeRepair]})
+	}
+	return items
 }
 
 // failures are the tasks that failed in the newest operation, by node: the first of each.
@@ -294,9 +335,6 @@ func (s *Server) changeShow(kind loom.ChangeKind) httpx.ActorHandler {
 				return err
 			}
 			f.Operation = r.PathValue("n")
-		}
-		if nodes := q["node"]; kind == loom.ChangeRepair && len(nodes) > 0 {
-			f.Doc.Set(form.At("nodes"), nodes)
 		}
 		if id := q.Get(previewParam); kind == loom.ChangeConfigure && id != "" {
 			if err := s.configureAgain(r.Context(), actor, v, loom.PreviewID(id), &f); err != nil {

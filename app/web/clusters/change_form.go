@@ -37,7 +37,7 @@ type changeForm struct {
 // changeFields are the fields of the forms, by their names in the bodies of the requests.
 var changeFields = form.Of(
 	requestField("numMachines"), form.Picker{Path: form.At("nodes")}, form.Picker{Path: form.At("dead")}, form.Picker{Path: form.At("services")}, form.Picker{Path: form.At("removeServices")},
-	requestField("hardwaretype"), requestField("batch"), requestField("minHealthy"), requestField("onFailure"), form.Picker{Path: form.At("skip")}, requestField("reason"),
+	requestField("hardwaretype"), requestField("batch"), requestField("minHealthy"), requestField("onFailure"), form.Picker{Path: form.At("skip")}, requestField("reason"), requestField("how"),
 	form.Reader(func(in *form.Input) { text, _ := in.Get("restart"); in.Doc.Set(form.At("restart"), text != "") }),
 )
 
@@ -93,7 +93,7 @@ func (f *changeForm) blank(v clusters.ClusterView) string {
 		}
 	case loom.ChangeRepair:
 		if len(f.list("nodes")) == 0 {
-			return "Choose the nodes to make anew."
+			return "Choose the nodes to repair."
 		}
 	}
 	return ""

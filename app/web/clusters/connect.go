@@ -46,7 +46,7 @@ func (s *Server) connectPart(ctx context.Context, actor loom.Actor, v clusters.C
 		command, why := c.command(&n)
 		shown := clusterview.ConnectNode{
 			Hostname: page.ShortHost(n.Hostname), Href: at(route.Node(v.ID, n.ID)), Services: strings.Join(n.Services, ", "),
-			State: nodeState(v, &n), Command: command, WhyNot: why,
+			State: nodeState(v, &n, s.Now()), Command: command, WhyNot: why,
 		}
 		shown.Links = nodeLinks(v, n)
 		shown.Links = shown.Links[:min(len(shown.Links), serviceLinksShown)]

@@ -56,6 +56,9 @@ func (s *Server) Documents(get func(string, page.Document)) {
 		page.APICall("Restart all", http.MethodPost, one+"/services/restart", "")}})
 	get("/clusters/{cluster}/operations", page.Document{Path: one + "/operations", List: true, Fresh: true, Query: page.SameParams("status", "action"), Columns: []string{
 		"number=number", "action=action", "status=status", "by=requestedBy", "requested=@createTime", "started=@startTime", "ended=@endTime", "message=message"}})
+	get("/clusters/{cluster}/health", page.Document{Path: one + "/incidents", List: true, Fresh: true, Columns: []string{
+		"id=id", "kind=kind", "service=service", "node=hostname", "since=@since", "ended=@endedAt", "message=message", "decision=decision", "reason=reason"},
+		Calls: []page.DocumentCall{page.APICall("Health of each node", http.MethodGet, one+"/health", ""), page.APICall("End maintenance", http.MethodDelete, one+"/maintenance", "")}})
 	get("/clusters/{cluster}/config", page.Document{Path: one + "/config", Calls: []page.DocumentCall{
 		page.APICall("Configs it has had", http.MethodGet, one+"/config/versions", ""), page.APICall("Replace it", http.MethodPut, one+"/config", `{"config":{doc.config|{}},"restart":true}`)}})
 	get("/clusters/{cluster}/lease", page.Document{Path: one, Calls: []page.DocumentCall{extend}})
@@ -67,9 +70,11 @@ func (s *Server) Documents(get func(string, page.Document)) {
 			page.APICall("Preview", http.MethodPost, "/v2/previews", `{"kind":"`+c.kind+`","clusterId":{doc.id},"request":`+cmp.Or(c.ask, c.body)+`}`), page.APICall("Do it at once", c.method, c.path, c.body)}})
 	}
 	get("/clusters/{cluster}/nodes/{node}", page.Document{Path: "/v2/nodes/{node}", Calls: []page.DocumentCall{
-		page.APICall("Its log", http.MethodGet, one+"/nodes/{node}/log", ""), page.APICall("Its own sign-in; audited", http.MethodPost, one+"/nodes/{node}/reveal", "")}})
+		page.APICall("Its load", http.MethodGet, one+"/nodes/{node}/load", ""), page.APICall("Its log", http.MethodGet, one+"/nodes/{node}/log", ""), page.APICall("Its own sign-in; audited", http.MethodPost, one+"/nodes/{node}/reveal", "")}})
 
 	get("/clusters/{cluster}/nodes/{node}/log", page.Document{Path: one + "/nodes/{node}/log", List: true, Fresh: true})
+
+	get("/clusters/{cluster}/nodes/{node}/services/{service}/journal", page.Document{Path: one + "/nodes/{node}/services/{service}/journal"})
 
 	tasks := page.APICall("Its tasks", http.MethodGet, op+"/tasks", "")
 	for _, view := range []string{"", "/graph", "/stages", "/timeline", "/log"} {

@@ -11,6 +11,7 @@ import (
 	"loom/app/account"
 	"loom/app/catalog"
 	"loom/app/clusters"
+	"loom/app/fleet"
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/clusterview"
@@ -105,6 +106,9 @@ func (s *Server) homeFigures(ctx context.Context, actor loom.Actor, m *clustervi
 	if attention > 0 {
 		m.Tiles[2].Tone = ui.ToneBad
 	}
+	if ending > 0 { // the list by statuses lacks them
+		m.Tiles[2].Href = "#" + clusterview.AttentionID
+	}
 	if sums.maxNodes > 0 && sums.nodes >= sums.maxNodes {
 		m.Tiles[3].Tone = ui.ToneWarn
 	}
@@ -143,8 +147,8 @@ func (s *Server) runningItems(ctx context.Context, actor loom.Actor, whole bool)
 	return m, nil
 }
 
-// attentionItems are the clusters that need attention, and how many of them do because
-// their lease ends.
+// attentionItems are the clusters that need attention, and how many of them do although
+// they are active: because of incidents, or because their lease ends.
 func (s *Server) attentionItems(ctx context.Context, actor loom.Actor) (clusterview.AttentionModel, int, error) {
 	m := clusterview.AttentionModel{Now: s.Now()}
 	list, err := s.Clusters.Clusters(ctx, actor, clusters.ListInput{Page: loom.Page{Limit: homeItems}, Statuses: attentionStatuses, Uncounted: true, Brief: true})
@@ -170,12 +174,28 @@ func (s *Server) attentionItems(ctx context.Context, actor loom.Actor) (clusterv
 			Actions: []ui.ButtonModel{{Label: "View failure", Small: true, Href: route.Operation(ref)}, deleteButton(c)},
 		})
 	}
+	lasting := true
+	incidents, err := s.Fleet.Incidents(ctx, actor, fleet.IncidentsInput{Page: loom.Page{Limit: homeItems}, Open: &lasting})
+	if err != nil {
+		return m, 0, err
+	}
+	troubled := map[loom.ClusterID]bool{}
+	for _, i := range incidents.Items {
+		troubled[i.Cluster] = true
+		item := clusterview.AttentionItem{Cluster: i.ClusterName, Href: route.ClusterTab(i.Cluster, "health"), State: ui.State{Word: incidentText(i), Icon: "error", Tone: ui.ToneBad},
+			Cause: "On " + page.ShortHost(i.Hostname) + ", since ", Ends: i.Since}
+		item.Ask = askOf(i)
+		if href := repairOf(i); href != "" && item.Ask.Label == "" {
+			item.Actions = []ui.ButtonModel{{Label: "Repair…", Small: true, Href: href}}
+		}
+		m.Items = append(m.Items, item)
+	}
 	ending, err := s.Clusters.Clusters(ctx, actor, clusters.ListInput{
 		Page: loom.Page{Limit: homeItems, Sort: "expireTime"}, Statuses: []loom.ClusterStatus{loom.ClusterActive}, ExpiresBefore: s.Now().Add(leaseSoon), Uncounted: true, Brief: true})
 	if err != nil {
 		return m, 0, err
 	}
-	total := 0
+	total := len(troubled)
 	for _, c := range ending.Items {
 		if !s.leaseSoon(c.Expires) {
 			continue

@@ -8,6 +8,7 @@ import (
 
 	"loom/app/httpx"
 	"loom/app/loom"
+	"loom/app/web/page"
 	"loom/views/route"
 	"loom/views/sharedview"
 	"loom/views/ui"
@@ -45,6 +46,9 @@ func (s *Server) newsOf(r *http.Request, actor loom.Actor, id string) (ui.ToastM
 	if token, ok := strings.CutPrefix(id, loom.NewsOfToken); ok {
 		return s.newsOfToken(r, actor, token)
 	}
+	if number, ok := strings.CutPrefix(id, loom.NewsOfIncident); ok {
+		return s.newsOfIncident(r, actor, number)
+	}
 	name, rest, isOperation := strings.Cut(id, "/")
 	cluster, ok := loom.ParseClusterID(name)
 	number, err := loom.ParseNumber(rest)
@@ -77,6 +81,20 @@ func (s *Server) newsOf(r *http.Request, actor loom.Actor, id string) (ui.ToastM
 		m.Tone = ui.ToneBad
 	}
 	return m, nil
+}
+
+// newsOfIncident is the toast about an incident that asks the reader; empty where it is over or
+// decided by now.
+func (s *Server) newsOfIncident(r *http.Request, actor loom.Actor, id string) (ui.ToastModel, error) {
+	number, err := loom.ParseNumber(id)
+	if err != nil {
+		return ui.ToastModel{}, loom.NewError(loom.NotFound, "There is no incident “%.20s”.", id)
+	}
+	i, err := s.Fleet.Incident(r.Context(), actor, int64(number))
+	if err != nil || !i.Asks() {
+		return ui.ToastModel{}, err
+	}
+	return ui.ToastModel{Tone: ui.ToneWarn, Text: incidentText(i) + " on " + page.ShortHost(i.Hostname) + " of " + i.ClusterName + ".", Action: "View incident", ActionHref: route.ClusterTab(i.Cluster, "health")}, nil
 }
 
 // newsOfToken is the toast about a token of the reader that ends soon.

@@ -38,6 +38,9 @@ func (s *Server) showNode(w http.ResponseWriter, r *http.Request, actor loom.Act
 	if page.Wants(r, clusterview.NodeID) {
 		return s.Fragment(w, r, http.StatusOK, clusterview.NodePart(m))
 	}
+	if m.Load, err = s.nodeLoad(r, actor, v, n); err != nil {
+		return err
+	}
 	if m.Use, err = s.nodeUse(r, actor, v, n); err != nil {
 		return err
 	}
@@ -68,10 +71,14 @@ func (s *Server) nodeModel(v clusters.ClusterView, n loom.Node, actor loom.Actor
 	self := func(c addressChoice) string { return route.Query(route.Node(v.ID, n.ID), addressParam, string(c)) }
 	command, why := c.command(&n)
 	m := clusterview.NodeModel{
-		Cluster: v.ID, Now: s.Now(), Hostname: n.Hostname, State: nodeState(v, &n), Services: nodeServices(v, n),
+		Cluster: v.ID, Now: s.Now(), Hostname: n.Hostname, State: nodeState(v, &n, s.Now()), Services: nodeServices(v, n),
 		Command: command, WhyNot: why, Live: self(c.choice), Log: route.NodeLog(v.ID, n.ID), Addresses: addressChoices([]loom.Node{n}, c.choice, self),
 		Leaving: n.Leaving && n.State != loom.NodeDeleted, Actions: buttons(nodeActions(v, n)),
 	}
+	if h, ok := healthOf(v, n.ID); ok {
+		m.Trouble = h.Message
+	}
+	m.Drift = nodeDrift(v, n.ID, m.Now)
 	m.Links = nodeLinks(v, n)
 	if c.reachable(&n) {
 		m.Key = keyModel(v, actor, c)
@@ -106,8 +113,12 @@ func (s *Server) nodeModel(v clusters.ClusterView, n loom.Node, actor loom.Actor
 // nodeServices are the services of a node, each with the newest action there.
 func nodeServices(v clusters.ClusterView, n loom.Node) []clusterview.NodeService {
 	var out []clusterview.NodeService
-	for _, on := range servicesOn(n) {
-		row := clusterview.NodeService{ServiceOn: on, Actions: serviceActions(v, on.Name)}
+	for _, on := range servicesOn(v, n) {
+		row := clusterview.NodeService{ServiceOn: on, Actions: serviceActions(v, on.Name), Journal: journalLink(v, n, on.Name)}
+		if row.Actions != nil && n.State != loom.NodeDeleted {
+			row.Here = buttons(repairActions(v, n.ID, []string{on.Name}, loom.RepairByRestart, loom.RepairByConfigure))
+			row.Here[0].Label = "Restart here…"
+		}
 		for _, a := range n.Actions {
 			if a.Service == on.Name && !a.Started.Before(row.LastAt) {
 				row.Last, row.LastHref, row.LastAt, row.LastState = string(a.Action), route.TaskAttempt(a.Task, a.Attempt), a.Started, historyState(a)
@@ -205,10 +216,22 @@ func standingOf(v clusters.ClusterView, n *loom.Node) nodeStanding {
 }
 
 // nodeState shows how a node stands, and which of its services do not serve.
-func nodeState(v clusters.ClusterView, n *loom.Node) ui.State {
+func nodeState(v clusters.ClusterView, n *loom.Node, now time.Time) ui.State {
 	unmet := v.Unmet[n.ID].Services
 	standing := standingOf(v, n)
 	state := standing.state()
+	if h, ok := healthOf(v, n.ID); ok && standing == standingReady && (len(unmet) == 0 || h.Status != loom.HealthHealthy) {
+		state := ui.HealthState(h.Status, h.SeenAt, now)
+		if v.Health.Maintained(n.ID) != nil {
+			state.Tone = ui.ToneIdle
+			return state.With("maintenance")
+		}
+		if h.Status == loom.HealthHealthy && len(h.Drift) > 0 {
+			state.Tone = ui.ToneWarn
+			return state.With("· drifted")
+		}
+		return state
+	}
 	switch {
 	case len(unmet) == 0, n.State == loom.NodeFailed && !serviceFailed(n):
 		return state // of a machine that failed itself, nothing can be expected

@@ -196,8 +196,8 @@ func (s *Server) nodeRow(v clusters.ClusterView, n loom.Node, c *connections) cl
 	menu := append([]ui.MenuItem{{Label: "Log", Icon: "list", Href: route.NodeLog(v.ID, n.ID)}}, nodeActions(v, n)...)
 	command, why := c.command(&n)
 	return clusterview.NodeRow{
-		ID: string(n.ID), Hostname: n.Hostname, Href: route.Query(route.Node(v.ID, n.ID), addressParam, string(c.choice)), State: nodeState(v, &n), Addresses: addresses(n),
-		Hardware: n.HardwareType, Image: n.ImageType, Services: servicesOn(n), Command: command, WhyNot: why,
+		ID: string(n.ID), Hostname: n.Hostname, Href: route.Query(route.Node(v.ID, n.ID), addressParam, string(c.choice)), State: nodeState(v, &n, s.Now()), Addresses: addresses(n),
+		Hardware: n.HardwareType, Image: n.ImageType, Services: servicesOn(v, n), Command: command, WhyNot: why,
 		Leaving: n.Leaving && n.State != loom.NodeDeleted, Menu: menu,
 	}
 }

@@ -57,7 +57,7 @@ func changeURL(preview loom.PreviewID, in clusters.PreviewInput) string {
 			q.Set("minHealthy", strconv.Itoa(*c.MinHealthy))
 		}
 	case loom.ChangeRepair:
-		at = route.ClusterRepair(id, c.Nodes...)
+		at = route.ClusterRepairBy(id, c.How, c.Services, c.Nodes...)
 	case loom.ChangeRollback, loom.ChangeRetry:
 		at = route.OperationVerb(loom.OperationRef{Cluster: id, Number: c.Operation}, string(in.Kind))
 		for _, n := range c.Skip {

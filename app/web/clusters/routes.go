@@ -36,6 +36,7 @@ func (s *Server) Routes() []page.Route {
 		page.Piece(cluster+"/panel", loom.See, s.RenderOnce("", s.clusterPanel)),
 		page.Get(cluster+"/nodes", loom.See, page.Once(s.clusterNodes)),
 		page.Get(cluster+"/services", loom.See, page.Once(s.clusterServices)),
+		page.Get(cluster+"/health", loom.See, s.clusterHealth),
 		page.Get(cluster+"/operations", loom.See, s.clusterOperations),
 		page.Get(cluster+"/config", loom.See, s.clusterConfig),
 		page.Get(cluster+"/activity", loom.See, s.clusterActivity),
@@ -52,6 +53,7 @@ func (s *Server) Routes() []page.Route {
 		page.Piece(cluster+"/nodes/{node}/reveal", loom.Operate, s.nodeHide),
 		page.Piece(cluster+"/nodes/{node}/log", loom.See, s.nodeLog),
 		page.Post(cluster+"/nodes/{node}/reveal", loom.Operate, s.nodeReveal),
+		page.Get(cluster+"/nodes/{node}/services/{service}/journal", loom.Operate, s.serviceJournal),
 
 		page.Get(op, loom.See, page.Once(page.Grouped(s.operationShow)), op, "/clusters/{paused}/operations/{n}", "/clusters/{failed}/operations/{n}", "/clusters/{gone}/operations/{n}"),
 		page.Piece(op+"/graph", loom.See, s.RenderOnce(clusterview.OperationViewID, page.Grouped(s.operationGraph))),
@@ -126,6 +128,12 @@ func (s *Server) atOnceRoutes() []page.Route {
 		page.Get(cluster+"/edit", loom.Operate, s.clusterEditForm),
 		page.Post(cluster+"/edit", loom.Operate, s.clusterEdit),
 		page.Piece(cluster+"/protect", loom.Own, s.clusterAgain),
+		page.Post(cluster+"/check", loom.Operate, s.checkNow),
+		page.Post(cluster+"/repair-policy", loom.Operate, s.changeRepairPolicy),
+		page.Post(cluster+"/incidents/accept", loom.Operate, s.acceptRepair),
+		page.Post(cluster+"/incidents/decline", loom.Operate, s.declineRepair),
+		page.Post(cluster+"/maintenance", loom.Operate, s.beginMaintenance),
+		page.Post(cluster+"/maintenance/end", loom.Operate, s.endMaintenance),
 		page.Post(cluster+"/protect", loom.Own, s.clusterProtect),
 
 		page.Piece(op+"/pause", loom.Operate, s.operationAgain, paused+"/pause"),

@@ -175,6 +175,9 @@ func (s *Server) clusterPart(r *http.Request, actor loom.Actor, v clusters.Clust
 		return clusterview.NodesPart(m), err
 	case clusterview.PartServices:
 		return clusterview.ServicesPart(s.servicesPart(v)), nil
+	case clusterview.PartHealth:
+		m, err := s.incidentsPart(ctx, actor, v, loom.Page{After: q.Get("after"), Before: q.Get("before")})
+		return clusterview.IncidentsPart(m), err
 	case clusterview.PartOperations:
 		if q.Get("limit") != "" {
 			m, err := s.recentOperationRows(ctx, actor, v.ID)
@@ -189,11 +192,11 @@ func (s *Server) clusterPart(r *http.Request, actor loom.Actor, v clusters.Clust
 
 // clusterTabs are the parts of a cluster; the word is the last part of the path.
 var clusterTabs = []struct{ word, label string }{
-	{"", "Overview"}, {"nodes", "Nodes"}, {"services", "Services"}, {"operations", "Operations"}, {"config", "Config"}, {"activity", "Activity"},
+	{"", "Overview"}, {"nodes", "Nodes"}, {"services", "Services"}, {"health", "Health"}, {"operations", "Operations"}, {"config", "Config"}, {"activity", "Activity"},
 }
 
 func (s *Server) clusterHead(actor loom.Actor, v clusters.ClusterView, tab string) clusterview.HeadModel {
-	m := clusterview.HeadModel{ID: v.ID, Tab: tab, Name: v.Name, State: ui.ClusterState(v.Status), Locked: v.Protected}
+	m := clusterview.HeadModel{ID: v.ID, Tab: tab, Name: v.Name, State: s.headState(v.Status, v.Health), Locked: v.Protected}
 	if _, offered := v.Allowed[loom.ChangeDelete]; offered && v.Status != loom.ClusterTerminated {
 		why, abortFirst := deletable(v)
 		m.Delete, m.DeleteWhyNot, m.DeleteWord = route.ClusterDelete(v.ID), why, "Delete"
@@ -213,10 +216,21 @@ func (s *Server) clusterHead(actor loom.Actor, v clusters.ClusterView, tab strin
 		if t.word != "" {
 			href = route.ClusterTab(v.ID, t.word)
 		}
-		m.Tabs = append(m.Tabs, ui.Tab{Label: t.label, Href: href, Current: t.word == tab})
+		count := ""
+		switch t.word {
+		case "nodes":
+			count = strconv.Itoa(len(v.Nodes))
+		case "operations":
+			count = strconv.Itoa(v.LatestOperation)
+		}
+		m.Tabs = append(m.Tabs, ui.Tab{Label: t.label, Href: href, Count: count, Current: t.word == tab})
 	}
-	m.Tabs[1].Count = strconv.Itoa(len(v.Nodes))
-	m.Tabs[3].Count = strconv.Itoa(v.LatestOperation)
+	if v.Status == loom.ClusterActive {
+		m.Trouble = trouble(v, 5)
+		if len(v.Health.Nodes) > 0 && actor.May(loom.Operate, loom.OwnedBy(v.Owner)) == nil {
+			m.Check = route.ClusterVerb(v.ID, "check")
+		}
+	}
 	m.Said = s.clusterSaid(v)
 	m.Facts, m.LeaseNote = s.clusterFacts(v, tab != ""), v.LeaseNote
 	m.Actions, m.Extend = clusterActions(actor, v), s.extend(v)

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/a-h/templ"
 
@@ -30,12 +31,31 @@ func (s *Server) clusterServices(w http.ResponseWriter, r *http.Request, actor l
 	return s.Render(w, r, actor, http.StatusOK, s.clusterFrame(r, v, "Services"), page)
 }
 
-func servicesOn(n loom.Node) []clusterview.ServiceOn {
+func servicesOn(v clusters.ClusterView, n loom.Node) []clusterview.ServiceOn {
 	var out []clusterview.ServiceOn
 	for _, name := range n.Services {
-		out = append(out, clusterview.ServiceOn{Name: name, State: serviceState(n, name)})
+		state := serviceState(n, name)
+		if seen := serviceSeen(v, n, name); seen != "" {
+			state = ui.HealthState(seen, time.Time{}, time.Time{})
+		}
+		out = append(out, clusterview.ServiceOn{Name: name, State: state})
 	}
 	return out
+}
+
+// serviceSeen is what was seen of a service that tasks left running, if that says otherwise:
+// failing, or unknown on a machine that does not answer. Else "".
+func serviceSeen(v clusters.ClusterView, n loom.Node, service string) loom.HealthStatus {
+	h, ok := healthOf(v, n.ID)
+	switch {
+	case !ok || n.ServiceStates[service] != loom.ServiceStarted:
+		return ""
+	case h.Status == loom.HealthUnreachable || h.Status == loom.HealthStopped || h.Status == loom.HealthGone:
+		return loom.HealthUnknown
+	case h.Services[service].Status == loom.HealthFailing:
+		return loom.HealthFailing
+	}
+	return ""
 }
 
 func serviceState(n loom.Node, service string) ui.State {
@@ -70,7 +90,7 @@ func (s *Server) serviceRow(v clusters.ClusterView, name string) clusterview.Ser
 		Name: name, Description: v.Services[name].Description, Version: strconv.Itoa(v.Services[name].Version),
 		AllNodes: route.Query(route.ClusterNodes(v.ID), "view", "flat", "service", name), Actions: serviceActions(v, name),
 	}
-	states := map[loom.ServiceState]int{}
+	states, seen := map[loom.ServiceState]int{}, map[loom.HealthStatus]int{}
 	var last loom.NodeAction
 	var linked []string // the host of each link
 	for _, n := range v.Nodes {
@@ -82,9 +102,13 @@ func (s *Server) serviceRow(v clusters.ClusterView, name string) clusterview.Ser
 		if state == "" {
 			state = loom.ServiceAbsent
 		}
-		states[state]++
+		if s := serviceSeen(v, n, name); s != "" {
+			seen[s]++
+		} else {
+			states[state]++
+		}
 		if row.Count <= serviceNodes {
-			row.Nodes = append(row.Nodes, clusterview.NodeOf{Hostname: page.ShortHost(n.Hostname), Href: route.Node(v.ID, n.ID)})
+			row.Nodes = append(row.Nodes, clusterview.NodeOf{Hostname: page.ShortHost(n.Hostname), Href: route.Node(v.ID, n.ID), Journal: journalLink(v, n, name)})
 		}
 		for _, a := range n.Actions {
 			if a.Service == name && !a.Started.Before(last.Started) {
@@ -100,6 +124,15 @@ func (s *Server) serviceRow(v clusters.ClusterView, name string) clusterview.Ser
 	for i := range row.Links {
 		if row.Count > 1 {
 			row.Links[i].Label += " on " + linked[i]
+		}
+	}
+	for _, status := range []loom.HealthStatus{loom.HealthFailing, loom.HealthUnknown} {
+		if k := seen[status]; k > 0 {
+			badge := ui.HealthState(status, time.Time{}, time.Time{})
+			if row.Count > 1 {
+				badge = badge.With(strconv.Itoa(k))
+			}
+			row.States = append(row.States, badge)
 		}
 	}
 	for _, state := range serviceStates {

@@ -13,6 +13,7 @@ import (
 	"loom/app/catalog"
 	"loom/app/clusters"
 	"loom/app/execution"
+	"loom/app/fleet"
 	"loom/app/hook"
 	"loom/app/httpx"
 	"loom/app/live"
@@ -26,6 +27,7 @@ type Deps struct {
 	Catalog   *catalog.Catalog
 	Clusters  *clusters.Clusters
 	Processes *processes.Processes
+	Fleet     *fleet.Fleet
 	Hooks     *hook.Hooks
 	// Operations pauses, resumes, aborts and leaves out tasks.
 	Operations *execution.Operations

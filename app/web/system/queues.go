@@ -22,7 +22,7 @@ func queueWord(q processes.Queue) string {
 	if q.Tenant != "" {
 		return "tasks of " + q.Tenant
 	}
-	word := map[string]string{processes.ControlQueue: "duties of the schedulers", processes.HookQueue: "deliveries of hooks", processes.ProbeQueue: "tests of providers", processes.SweepQueue: "searches for machines"}[q.Name]
+	word := map[string]string{processes.ControlQueue: "duties of the schedulers", processes.HookQueue: "deliveries of hooks", processes.ProbeQueue: "tests of providers", processes.SweepQueue: "searches for machines", processes.JournalQueue: "journals that are read"}[q.Name]
 	if word == "" {
 		return "tasks of a tenant that is gone"
 	}
@@ -86,9 +86,10 @@ func whatStops(q processes.Queue) []string {
 	lines := map[string][]string{
 		processes.ControlQueue: {"The schedulers do none of their duties: operations whose tasks are done do not end, leases that are over delete nothing, sessions and old logs stay.",
 			"Lost processes are still found, and their tasks given to others."},
-		processes.HookQueue:  {"No hook is called. An operation that waits for the answer of a blocking hook waits on."},
-		processes.ProbeQueue: {"No provider is tested."},
-		processes.SweepQueue: {"The search for orphans waits, and so does the removal of machines that were left behind."},
+		processes.HookQueue:    {"No hook is called. An operation that waits for the answer of a blocking hook waits on."},
+		processes.ProbeQueue:   {"No provider is tested."},
+		processes.JournalQueue: {"No journal of a service is opened. Those that are open go on."},
+		processes.SweepQueue:   {"The search for orphans waits, and so does the removal of machines that were left behind."},
 	}[q.Name]
 	if q.Tenant != "" {
 		lines = []string{"No new task of the tenant " + q.Tenant + " starts, also of operations that are under way; what ends sets others free, and those wait. Tasks that run go on to their end.",

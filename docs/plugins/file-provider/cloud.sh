@@ -7,6 +7,7 @@
 #   cloud.sh DIR show ID            prints “pending” or “running ADDRESS”
 #   cloud.sh DIR find KEY           prints the ids of the machines with the key
 #   cloud.sh DIR delete ID
+#   cloud.sh DIR machines           prints a line “ID KEY STATE ADDRESS” for each machine
 #
 # Without a token, for tests:
 #
@@ -81,6 +82,15 @@ case $verb in
   find)
     for m in "$machines"/*/; do
       [ -e "$m/key" ] && [ "$(cat "$m/key")" = "$1" ] && printf '%s ' "$(basename "$m")"
+    done
+    exit 0
+    ;;
+  machines)
+    for m in "$machines"/*/; do
+      [ -e "$m/key" ] || continue
+      state=running
+      [ "$(number "$m/pending")" = 0 ] || state=other
+      echo "$(basename "$m") $(cat "$m/key") $state $(cat "$m/address")"
     done
     exit 0
     ;;

@@ -4,9 +4,9 @@
 # Needs jq.
 set -u
 
-# Anything but the three actions of a provider is refused before it is looked at.
+# Anything but the actions that plugin.json names is refused before it is looked at.
 [ "$1" = provider ] || exit 64
-case $2 in create | confirm | delete) ;; *) exit 64 ;; esac
+case $2 in create | confirm | delete | list) ;; *) exit 64 ;; esac
 here=$(dirname "$0")
 
 # All that is needed of the request, quoted for the shell by jq itself.
@@ -89,5 +89,18 @@ case $2 in
     # “Not found” is what was wanted.
     [ -z "$id" ] || cloud delete "$id" || :
     say result '{status: 0}'
+    ;;
+  list)
+    cloud machines
+    count=0
+    while read -r id key state address; do
+      [ -n "$id" ] || continue
+      say machine '{id: $id, key: $key, state: $state, addresses: [$address]}' --arg id "$id" --arg key "$key" --arg state "$state" --arg address "$address"
+      count=$((count + 1))
+    done <<END
+$answer
+END
+    # The number shows that none was lost on the way.
+    say result '{status: 0, machines: $n}' --argjson n "$count"
     ;;
 esac

@@ -90,6 +90,32 @@ func (Docker) Run(ctx context.Context, spec *loom.TaskSpec, conn *remote.Conn, _
 	return refuse("a container has no action “%s”", spec.Action), nil
 }
 
+// CheckText returns the text that runs a check in the container, or asks whether that runs.
+func (Docker) CheckText(spec *loom.TaskSpec, command string) string {
+	name := remote.Quote(containerName(spec.Service.Name))
+	if command == "" {
+		return `s=$(docker inspect --type container -f '{{.State.Status}}' ` + name + ` 2>&1) || { echo "$s"; exit 1; }
+[ "$s" = running ] || { echo "the container is $s"; exit 1; }`
+	}
+	return "docker exec " + name + " sh -c " + remote.Quote(command)
+}
+
+// LogText returns the text that prints the log of the container. A container that stops, or
+// goes, is waited for; the second in which it stopped may be printed again.
+func (Docker) LogText(spec *loom.TaskSpec, lines int, follow bool) string {
+	name := remote.Quote(containerName(spec.Service.Name))
+	show := fmt.Sprintf("docker logs --tail %d ", lines)
+	if !follow {
+		return show + name
+	}
+	return show + "-f " + name + `
+while :; do
+  t=$(date +%s)
+  until [ "$(docker inspect --type container -f '{{.State.Running}}' ` + name + ` 2>/dev/null)" = true ]; do sleep 1; done
+  docker logs -f --since "$t" ` + name + ` || sleep 1
+done`
+}
+
 func refuse(format string, args ...any) loom.TaskResult {
 	no := false
 	return loom.TaskResult{Status: 1, Message: fmt.Sprintf(format, args...), Retryable: &no}

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -263,6 +264,8 @@ func life(t *testing.T, r *real, docker bool) {
 		r.must(loom.ActionRemove, "broken", fields)
 	}
 
+	talks(t, r, two)
+
 	r.must(loom.ActionRemove, "web", web)
 	r.must(loom.ActionRemove, "web", web)
 	r.must(loom.ActionStop, "web", web)
@@ -270,6 +273,40 @@ func life(t *testing.T, r *real, docker bool) {
 		t.Errorf("left are the containers %q and the results %v", names, r.results)
 	}
 	r.read("docker rmi " + one)
+}
+
+// talks follows the log of a container over its stop and start.
+func talks(t *testing.T, r *real, image string) {
+	fields := map[string]string{"image_name": image, "command": `sh -c 'trap "exit 0" TERM; echo it is up; while :; do sleep 0.1; done'`}
+	r.must(loom.ActionStart, "talker", fields)
+	spec := &loom.TaskSpec{Service: &loom.TaskService{Name: "talker"}}
+	ctx, end := context.WithCancel(t.Context())
+	lines, over := make(chan string, 1000), make(chan struct{})
+	go func() {
+		defer close(over)
+		_, _ = r.conn.Exec(ctx, remote.Command{Text: New().LogText(spec, 10, true), Root: true, Line: func(_, text string) { lines <- text }})
+	}()
+	up := func() {
+		t.Helper()
+		limit := time.After(time.Minute)
+		for line := ""; line != "it is up"; { // Podman says something of its own
+			select {
+			case line = <-lines:
+			case <-limit:
+				t.Fatal("the container says nothing")
+			}
+		}
+	}
+	up()
+	r.must(loom.ActionStop, "talker", fields)
+	r.must(loom.ActionStart, "talker", fields)
+	up()
+	end()
+	<-over
+	if out := r.read(New().LogText(spec, 1, false)); out != "it is up" {
+		t.Errorf("its last line is %q", out)
+	}
+	r.must(loom.ActionRemove, "talker", fields)
 }
 
 const m1 = "engine1"

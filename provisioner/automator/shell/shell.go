@@ -112,7 +112,7 @@ func (Shell) Run(ctx context.Context, spec *loom.TaskSpec, conn *remote.Conn, _ 
 	defer cancel()
 	sink.Log("loom", strings.TrimSpace("running "+script+" "+fields["args"]))
 	outcome, err := conn.Exec(running, remote.Command{
-		Text: commandText(spec.Ref.String(), script, fields["args"]), Root: true, Env: environment(spec),
+		Text: commandText(spec, expose, script, fields["args"]), Root: true, Env: environment(spec),
 		Stdin: bytes.NewReader(stream), Line: sink.Log,
 	})
 	reported := collect(ctx, conn, spec, sink)
@@ -149,15 +149,53 @@ func timeLimit(text string) (time.Duration, error) {
 	return time.Duration(seconds * float64(time.Second)), nil
 }
 
+// settingsOf is the beginning of the names of the files with the settings of the last
+// CONFIGURE or START of a service, which its checks read. They hold no credentials.
+func settingsOf(service string) string { return cacheDir + "/settings/" + service }
+
+// keepsSettings reports whether the settings of an action stay on the machine.
+func keepsSettings(action loom.TaskAction) bool {
+	return action == loom.ActionConfigure || action == loom.ActionStart
+}
+
+// withoutCredentials marks the settings of a task that gets credentials as those without.
+const withoutCredentials = ".settings"
+
+// CheckText returns the text that runs a check as the script of an action: in the directory
+// of scripts, with the library and the settings of the last CONFIGURE or START.
+func (Shell) CheckText(spec *loom.TaskSpec, command string) string {
+	if command == "" {
+		return ""
+	}
+	settings := settingsOf(spec.Service.Name)
+	return "cd " + shellDir + "/scripts || exit 125\n" +
+		"PATH=$PATH:" + shellDir + "/scripts LOOM_SERVICE=" + remote.Quote(spec.Service.Name) + " LOOM_HOSTNAME=" + remote.Quote(spec.Hostname) +
+		" LOOM_IP_ACCESS_V4=" + remote.Quote(spec.Addresses[loom.AccessV4]) + " LOOM_IP_BIND_V4=" + remote.Quote(spec.Addresses[loom.BindV4]) + "\n" +
+		"export PATH LOOM_SERVICE LOOM_HOSTNAME LOOM_IP_ACCESS_V4 LOOM_IP_BIND_V4\n" +
+		shellDir + "/lib/wrapper.sh " + remote.Quote(settings+".json") + " " + command + "\n"
+}
+
 func pathOf(task, suffix string) string { return cacheDir + "/" + task + suffix }
 
 // commandText unpacks the task's files from standard input and runs the wrapper.
 // script and args stay unquoted. They stand at the end, so that a stray quote in
 // them spoils nothing before.
-func commandText(task, script, args string) string {
+// The settings of a CONFIGURE or START stay for checks.
+func commandText(spec *loom.TaskSpec, credentials bool, script, args string) string {
+	task, keep := spec.Ref.String(), ""
+	if keepsSettings(spec.Action) {
+		keep = "mkdir -p " + cacheDir + "/settings || exit 125\n"
+		for _, suffix := range []string{".json", ".paths"} {
+			from := "cp " + pathOf(task, suffix)
+			if credentials {
+				from = "mv -f " + pathOf(task, withoutCredentials+suffix)
+			}
+			keep += from + " " + remote.Quote(settingsOf(spec.Service.Name)+suffix) + " || exit 125\n"
+		}
+	}
 	return "umask 077\n" +
 		"tar -xof - -C " + cacheDir + " || { echo 'the task could not be written to " + cacheDir + "; was the node bootstrapped?' >&2; exit 125; }\n" +
-		"umask 022\n" +
+		keep + "umask 022\n" +
 		"exec </dev/null\n" +
 		"cd " + shellDir + "/scripts || exit 125\n" +
 		"PATH=$PATH:" + shellDir + "/scripts\nexport PATH\n" +
@@ -174,31 +212,36 @@ func environment(spec *loom.TaskSpec) map[string]string {
 	}
 }
 
-// taskFiles makes the archive of the three files of a task.
+// taskFiles makes the archive of the files of a task: its document, that as lines, and an
+// empty one for its results. Where checks will read the settings of a task with credentials,
+// the first two come once more without them.
 func taskFiles(spec *loom.TaskSpec, credentials bool) ([]byte, error) {
-	document, err := json.Marshal(spec.Payload(credentials))
-	if err != nil {
-		return nil, fmt.Errorf("write the task as JSON: %w", err)
-	}
-	paths, err := flatten(document)
-	if err != nil {
-		return nil, err
-	}
+	task := spec.Ref.String()
 	var out bytes.Buffer
 	archive := tar.NewWriter(&out)
-	task := spec.Ref.String()
-	for _, file := range []struct {
-		suffix  string
-		content []byte
-	}{{".json", document}, {".paths", paths}, {".result", nil}} {
-		if err := archive.WriteHeader(&tar.Header{Name: task + file.suffix, Mode: 0o600, Size: int64(len(file.content)), Typeflag: tar.TypeReg}); err != nil {
-			return nil, err
+	add := func(name string, content []byte) error {
+		if err := archive.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(content)), Typeflag: tar.TypeReg}); err != nil {
+			return err
 		}
-		if _, err := archive.Write(file.content); err != nil {
-			return nil, err
-		}
+		_, err := archive.Write(content)
+		return err
 	}
-	if err := archive.Close(); err != nil {
+	document := func(name string, credentials bool) error {
+		text, err := json.Marshal(spec.Payload(credentials))
+		if err != nil {
+			return fmt.Errorf("write the task as JSON: %w", err)
+		}
+		paths, err := flatten(text)
+		if err != nil {
+			return err
+		}
+		return errors.Join(add(name+".json", text), add(name+".paths", paths))
+	}
+	err := errors.Join(document(task, credentials), add(task+".result", nil))
+	if credentials && keepsSettings(spec.Action) {
+		err = errors.Join(err, document(task+withoutCredentials, false))
+	}
+	if err = errors.Join(err, archive.Close()); err != nil {
 		return nil, err
 	}
 	return out.Bytes(), nil
@@ -210,8 +253,12 @@ func collect(ctx context.Context, conn *remote.Conn, spec *loom.TaskSpec, sink l
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), remote.ConnectTimeout)
 	defer cancel()
 	task := spec.Ref.String()
-	out, err := conn.Run(ctx, "removal of the task's files", remote.Command{Root: true, Tail: maxResult,
-		Text: fmt.Sprintf("head -c %d %[2]s 2>/dev/null; rm -f %[2]s %[3]s %[4]s", maxResult, pathOf(task, ".result"), pathOf(task, ".json"), pathOf(task, ".paths"))})
+	text := fmt.Sprintf("head -c %d %[2]s 2>/dev/null; rm -f %[2]s %[3]s %[4]s", maxResult, pathOf(task, ".result"), pathOf(task, ".json"), pathOf(task, ".paths"))
+	if spec.Action == loom.ActionRemove {
+		settings := settingsOf(spec.Service.Name)
+		text += " " + remote.Quote(settings+".json") + " " + remote.Quote(settings+".paths")
+	}
+	out, err := conn.Run(ctx, "removal of the task's files", remote.Command{Root: true, Tail: maxResult, Text: text})
 	if err != nil {
 		sink.Log("loom", "warning: "+err.Error())
 		return nil

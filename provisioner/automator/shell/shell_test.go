@@ -163,12 +163,63 @@ func TestShell(t *testing.T) {
 			if got, _ = New().Run(ctx, spec, conn, files, &sshtest.Record{}); !strings.Contains(got.Stdout, "s3cret-of-api") {
 				t.Errorf("no credentials though wanted: %s", got.Stdout)
 			}
+			checks(t, s, conn, files)
 			spec = exampleSpec("sleep", "100")
 			spec.Service.Action.Fields["timeout_s"] = "0.05"
 			if got, err = New().Run(ctx, spec, conn, files, &sshtest.Record{}); err != nil || got.Status != -1 || !strings.Contains(got.Message, "timed out") {
 				t.Errorf("time limit: %+v, %v", got, err)
 			}
 		})
+	}
+}
+
+// checks: a check runs as the scripts of actions do, with the settings of the last CONFIGURE
+// or START, which hold no credentials and go with the service.
+func checks(t *testing.T, s *sshtest.Server, conn *remote.Conn, files string) {
+	t.Helper()
+	ctx := context.Background()
+	spec := exampleSpec("bare", "")
+	check := func(command string) remote.Outcome {
+		t.Helper()
+		out, err := conn.Exec(ctx, remote.Command{Text: New().CheckText(spec, command), Root: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	if out := check("lookup.sh 'web app/port$'"); out.Stdout != "8080\n" || out.Code != 0 {
+		t.Errorf("a check that reads a setting: %+v", out)
+	}
+	if out := check("exit.sh"); out.Code != 7 {
+		t.Errorf("a check that fails: %+v", out)
+	}
+	if out := check(`test "$LOOM_SERVICE" = "web app" && echo fine`); out.Stdout != "fine\n" {
+		t.Errorf("a check of two commands: %+v", out)
+	}
+	spec.Config = map[string]any{"web app": map[string]any{"port": "9090"}}
+	if got, err := New().Run(ctx, spec, conn, files, &sshtest.Record{}); err != nil || got.Status != 0 {
+		t.Fatalf("start again: %+v, %v", got, err)
+	}
+	if out := check("lookup.sh 'web app/port$'"); out.Stdout != "9090\n" {
+		t.Errorf("after another start: %+v", out)
+	}
+	kept, _ := filepath.Glob(filepath.Join(s.Dir, "cache/loom/settings/*"))
+	if len(kept) != 2 {
+		t.Errorf("settings on the machine: %v", kept)
+	}
+	for _, path := range kept {
+		text, err := os.ReadFile(path)
+		info, statErr := os.Stat(path)
+		if err != nil || statErr != nil || info.Mode().Perm() != 0o600 || strings.Contains(string(text), "s3cret-of-api") {
+			t.Errorf("%s: mode %v, %v, %v, %s", path, info.Mode(), err, statErr, text)
+		}
+	}
+	spec.Action = loom.ActionRemove
+	if got, err := New().Run(ctx, spec, conn, files, &sshtest.Record{}); err != nil || got.Status != 0 {
+		t.Fatalf("remove: %+v, %v", got, err)
+	}
+	if kept, _ := filepath.Glob(filepath.Join(s.Dir, "cache/loom/settings/*")); len(kept) > 0 {
+		t.Errorf("after remove: %v", kept)
 	}
 }
 

@@ -156,7 +156,9 @@ func (l *Lab) Do(ctx context.Context, spec *loom.TaskSpec, action loom.TaskActio
 	l.t.Helper()
 	sink := &Sink{}
 	do := l.Provider.Create
-	switch action { //nolint:exhaustive // providers know three
+	switch action { //nolint:exhaustive // providers know four
+	case loom.ActionReboot:
+		do = l.Provider.(provider.Rebooter).Reboot
 	case loom.ActionConfirm:
 		do = l.Provider.Confirm
 	case loom.ActionDelete:

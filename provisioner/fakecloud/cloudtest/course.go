@@ -3,6 +3,7 @@ package cloudtest
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +23,8 @@ type Course struct {
 	// Idempotent says that the cloud itself makes one machine of several requests with
 	// one key; NamesOnce that it makes one of a name.
 	Idempotent, NamesOnce bool
+	// NoImage says that lists do not name the image of a machine.
+	NoImage bool
 	// Settings that CREATE refuses, Refusals of the cloud, and ids that it never gave.
 	Settings []Setting
 	Refusals []Refusal
@@ -32,7 +35,8 @@ type Course struct {
 	Broken, BrokenSays string
 	// ListOp is the operation of a sweep. SignInOp is that of signing in, "" where each call
 	// is signed.
-	ListOp, SignInOp string
+	// ResetOp that of resetting a machine, where the provider can.
+	ListOp, SignInOp, ResetOp string
 	// Flavors and Images of a probe; Checks in order; Wrong values of fields, with the
 	// check that fails; and Offers to look up, none where the lists have them all.
 	Flavors []loom.ProbeFlavor
@@ -82,6 +86,7 @@ func (c Course) Run(t *testing.T) {
 		{"machines that fail", c.failing},
 		{"canceled while waiting", c.canceled},
 		{"sweep", c.sweep},
+		{"reboot", c.reboot},
 		{"probe", c.probe},
 		{"look-up", c.lookUp},
 		{"host key", c.hostKey},
@@ -130,13 +135,26 @@ func (c Course) life(t *testing.T) {
 			t.Errorf("confirm gave %+v", confirmed)
 		}
 	}
-	want := loom.TaggedMachine{ID: made.Result["providerid"].(string), Node: spec.Node, Key: spec.IdempotencyKey, Cluster: "00000007", Tenant: "Acme"}
-	list := l.list()
-	if len(list) == 1 && (list[0].Name == spec.Hostname || list[0].Name == want.ID) {
-		want.Name = list[0].Name
+	want := loom.TaggedMachine{ID: made.Result["providerid"].(string), Node: spec.Node, Key: spec.IdempotencyKey, Cluster: "00000007", Tenant: "Acme",
+		State: loom.StateRunning, Flavor: spec.Flavor, Image: spec.Image}
+	if c.NoImage {
+		want.Image = ""
 	}
-	if !slices.Equal(list, []loom.TaggedMachine{want}) {
-		t.Errorf("listed %+v, not %+v", list, want)
+	for _, state := range []loom.MachineState{loom.StateRunning, loom.StateStopped} {
+		if want.State = state; state == loom.StateStopped {
+			l.Cloud.Stop(want.ID)
+		}
+		list := l.list()
+		if len(list) == 1 && (list[0].Name == spec.Hostname || list[0].Name == want.ID) {
+			want.Name = list[0].Name
+		}
+		want.Addresses = nil
+		if len(list) == 1 && slices.Contains(list[0].Addresses, l.SSH.Address) && slices.Contains(list[0].Addresses, private) {
+			want.Addresses = list[0].Addresses
+		}
+		if !reflect.DeepEqual(list, []loom.TaggedMachine{want}) || want.Addresses == nil {
+			t.Errorf("listed %+v, not %+v", list, want)
+		}
 	}
 	gone, _ := l.Must(spec, loom.ActionDelete, 0)
 	for _, name := range []string{"providerid", "ssh-auth", "ssh_host_keys", "disks"} {
@@ -366,6 +384,69 @@ func (c Course) canceled(t *testing.T) {
 	defer cancel(nil)
 	if _, err := l.Provider.Confirm(ctx, spec, &Sink{On: func(string) { cancel(abort) }}); !errors.Is(err, abort) {
 		t.Errorf("a canceled confirm gave %v", err)
+	}
+}
+
+// reboot starts a machine that is stopped, resets one that runs, may be repeated, and makes
+// none where there is none.
+func (c Course) reboot(t *testing.T) {
+	l := c.New(t, false)
+	if _, reboots := l.Provider.(provider.Rebooter); !reboots {
+		return // over SSH
+	}
+	spec := l.Spec(1)
+	l.Must(spec, loom.ActionCreate, 0)
+	id := spec.Results["providerid"].(string)
+	power := func() (starts, resets int) {
+		m := l.Cloud.Machines()[0]
+		return m.Starts, m.Resets
+	}
+	l.Must(spec, loom.ActionReboot, 0)
+	l.Must(spec, loom.ActionReboot, 0)
+	if starts, resets := power(); starts != 0 || resets != 2 {
+		t.Errorf("a machine that runs was started %d times and reset %d times", starts, resets)
+	}
+	l.Cloud.Stop(id)
+	if r, _ := l.Must(spec, loom.ActionReboot, 0); !strings.Contains(r.Message, "started") {
+		t.Errorf("a machine that is stopped: %+v", r)
+	}
+	if starts, resets := power(); starts != 1 || resets != 2 || l.list()[0].State != loom.StateRunning {
+		t.Errorf("a machine that is stopped was started %d times; then it is listed as %+v", starts, l.list())
+	}
+	forgotten := l.Spec(1) // whose CREATE was lost
+	l.Must(forgotten, loom.ActionReboot, 0)
+	l.Cloud.Inject(fakecloud.Fault{Op: c.ResetOp, Status: 403})
+	if r, _ := l.Must(spec, loom.ActionReboot, 1); !strings.Contains(r.Message, "allow the provider’s credentials") || !r.KeepMachine {
+		t.Errorf("a refusal: %+v", r)
+	}
+	l.Cloud.Inject(fakecloud.Fault{Op: c.ResetOp, Status: 409, Times: 2})
+	if _, sink := l.Must(spec, loom.ActionReboot, 0); !strings.Contains(sink.Text(), "cannot be rebooted yet") {
+		t.Errorf("nothing is said of the wait:\n%s", sink.Text())
+	}
+	l.Cloud.Inject(fakecloud.Fault{Op: c.ResetOp, Lost: true})
+	l.Must(spec, loom.ActionReboot, 0)
+
+	l.Cloud.Behave(fakecloud.Behaviour{Pending: 1 << 30})
+	slow := l.Spec(3)
+	l.Must(slow, loom.ActionCreate, 0)
+	if r, _ := l.Must(slow, loom.ActionReboot, 1); !strings.Contains(r.Message, "did not run within 300 s") {
+		t.Errorf("a machine that never runs: %+v", r)
+	}
+	l.Must(slow, loom.ActionDelete, 0)
+	l.Cloud.Heal()
+
+	l.Cloud.Remove(id)
+	for _, other := range append(c.Unknown, id) {
+		spec.Results["providerid"] = other
+		if r, _ := l.Must(spec, loom.ActionReboot, 1); !strings.Contains(r.Message, "replace the node") {
+			t.Errorf("machine %v: %+v", other, r)
+		}
+	}
+	if r, _ := l.Must(l.Spec(2), loom.ActionReboot, 1); !strings.Contains(r.Message, "has no machine") {
+		t.Errorf("a node without a machine: %+v", r)
+	}
+	if n := l.Cloud.Counts(); n.Created != 2 || n.Live != 0 {
+		t.Errorf("REBOOT made machines: %+v", n)
 	}
 }
 

@@ -137,6 +137,8 @@ func (e *EC2) Do(op string, r *fakecloud.Request) fakecloud.Answer {
 		return e.describe(form)
 	case "TerminateInstances":
 		return e.terminate(form)
+	case "StartInstances", "RebootInstances":
+		return e.power(op, form)
 	case "GetConsoleOutput":
 		return e.console(form)
 	case "DescribeImages":

@@ -178,6 +178,23 @@ func (e *EC2) terminate(form url.Values) fakecloud.Answer {
 	return answer(200, body{Name: "TerminateInstancesResponse", Inner: "<instancesSet>" + inner.String() + "</instancesSet>"})
 }
 
+// power starts instances that are stopped, or restarts those that run.
+func (e *EC2) power(op string, form url.Values) fakecloud.Answer {
+	for _, id := range list(form, "InstanceId") {
+		if refused := e.malformed(id); refused != nil {
+			return *refused
+		}
+		i := slices.IndexFunc(e.cloud.Machines(), func(m fakecloud.Machine) bool { return m.ID == id })
+		if i < 0 {
+			return e.refuse("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
+		}
+		if op == "StartInstances" && !e.cloud.Start(id) || op == "RebootInstances" && !e.cloud.Reset(id) {
+			return e.refuse("IncorrectInstanceState", "The instance '%s' is not in a state from which it can do that.", id)
+		}
+	}
+	return answer(200, body{Name: op + "Response", Inner: "<return>true</return>"})
+}
+
 // console prints the host keys of the machine, if they are known, as cloud-init does.
 func (e *EC2) console(form url.Values) fakecloud.Answer {
 	text := "[    0.000000] Linux version 6.1\n"
@@ -206,6 +223,8 @@ func stateOf(m fakecloud.Machine) state {
 		return state{0, "pending"}
 	case fakecloud.Running:
 		return state{16, "running"}
+	case fakecloud.Stopped:
+		return state{80, "stopped"}
 	case fakecloud.Leaving:
 		return state{32, "shutting-down"}
 	case fakecloud.Broken, fakecloud.Gone:

@@ -221,7 +221,7 @@ func (g *GCE) doDisk(op, name string, r *fakecloud.Request) fakecloud.Answer {
 	return answer(200, map[string]any{"name": "operation-delete-" + name, "status": "RUNNING"})
 }
 
-var statuses = map[fakecloud.State]string{fakecloud.Pending: "STAGING", fakecloud.Running: "RUNNING", fakecloud.Broken: "TERMINATED",
+var statuses = map[fakecloud.State]string{fakecloud.Pending: "STAGING", fakecloud.Running: "RUNNING", fakecloud.Broken: "TERMINATED", fakecloud.Stopped: "TERMINATED",
 	fakecloud.Leaving: "STOPPING", fakecloud.Gone: "STOPPING"}
 
 func (g *GCE) instance(m fakecloud.Machine) any {
@@ -233,6 +233,6 @@ func (g *GCE) instance(m fakecloud.Machine) any {
 	if m.Backing.Public != "" && len(in.NetworkInterfaces) > 0 && len(in.NetworkInterfaces[0].AccessConfigs) > 0 {
 		network["accessConfigs"] = []any{map[string]any{"type": "ONE_TO_ONE_NAT", "natIP": m.Backing.Public}}
 	}
-	return map[string]any{"name": m.Name, "status": statuses[m.State], "statusMessage": m.Reason, "labels": m.Tags,
+	return map[string]any{"name": m.Name, "status": statuses[m.State], "statusMessage": m.Reason, "labels": m.Tags, "machineType": "https://www.googleapis.com/compute/v1/projects/" + Project + "/" + m.Flavor,
 		"creationTimestamp": m.Made.Format(time.RFC3339), "networkInterfaces": []any{network}}
 }

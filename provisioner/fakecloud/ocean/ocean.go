@@ -253,7 +253,7 @@ func (o *Ocean) create(r *fakecloud.Request) fakecloud.Answer {
 }
 
 func droplet(m fakecloud.Machine) any {
-	status := map[fakecloud.State]string{fakecloud.Pending: "new", fakecloud.Running: "active", fakecloud.Broken: "off", fakecloud.Leaving: "archive", fakecloud.Gone: "archive"}
+	status := map[fakecloud.State]string{fakecloud.Pending: "new", fakecloud.Running: "active", fakecloud.Broken: "off", fakecloud.Stopped: "off", fakecloud.Leaving: "archive", fakecloud.Gone: "archive"}
 	id, _ := strconv.Atoi(m.ID)
 	v4 := []any{}
 	if m.Backing.Private != "" {
@@ -262,6 +262,6 @@ func droplet(m fakecloud.Machine) any {
 	if m.Backing.Public != "" {
 		v4 = append(v4, map[string]any{"ip_address": m.Backing.Public, "type": "public", "netmask": "255.255.240.0"})
 	}
-	return map[string]any{"id": id, "name": m.Name, "status": status[m.State], "size_slug": m.Flavor, "tags": append([]string{}, m.Words...),
+	return map[string]any{"id": id, "name": m.Name, "status": status[m.State], "size_slug": m.Flavor, "image": map[string]any{"id": ImageID, "slug": m.Image}, "tags": append([]string{}, m.Words...),
 		"created_at": m.Made.Format(time.RFC3339), "networks": map[string]any{"v4": v4, "v6": []any{}}, "volume_ids": []string{}}
 }

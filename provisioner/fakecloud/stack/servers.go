@@ -162,8 +162,28 @@ func (s *Stack) get(id string) fakecloud.Answer {
 	return answer(200, object{"server": out})
 }
 
+// act starts a server that is off, or resets it by force.
+func (s *Stack) act(id, body string) fakecloud.Answer {
+	did, known := false, slices.ContainsFunc(s.cloud.Machines(), func(m fakecloud.Machine) bool { return m.ID == id && m.State != fakecloud.Gone })
+	switch body {
+	case `{"os-start":null}`:
+		did = s.cloud.Start(id)
+	case `{"reboot":{"type":"HARD"}}`:
+		did = s.cloud.Reset(id)
+	default:
+		return s.Refuse(400, "", "There is no such action.")
+	}
+	switch {
+	case !known:
+		return s.Refuse(404, "", "Instance "+id+" could not be found.")
+	case !did:
+		return s.Refuse(409, "", "Cannot do that while the instance is in this vm_state")
+	}
+	return fakecloud.Answer{Status: 202}
+}
+
 func (s *Stack) server(m fakecloud.Machine) object {
-	status := map[fakecloud.State]string{fakecloud.Pending: "BUILD", fakecloud.Running: "ACTIVE", fakecloud.Broken: "ERROR", fakecloud.Leaving: "ACTIVE"}
+	status := map[fakecloud.State]string{fakecloud.Pending: "BUILD", fakecloud.Running: "ACTIVE", fakecloud.Broken: "ERROR", fakecloud.Stopped: "SHUTOFF", fakecloud.Leaving: "ACTIVE"}
 	out := object{"id": m.ID, "name": m.Name, "status": status[m.State], "metadata": m.Tags, "created": m.Made.Format(time.RFC3339), "updated": m.Made.Format(time.RFC3339),
 		"flavor": object{"id": m.Flavor}, "image": object{"id": m.Image}, "accessIPv4": "", "accessIPv6": "", "addresses": s.addresses(m), "config_drive": "",
 		"OS-EXT-STS:task_state": nil}

@@ -56,6 +56,7 @@ const (
 	List      = "GET /compute/v2.1/servers/detail"
 	Get       = "GET /compute/v2.1/servers/{id}"
 	Delete    = "DELETE /compute/v2.1/servers/{id}"
+	Action    = "POST /compute/v2.1/servers/{id}/action"
 	Keys      = "GET /compute/v2.1/os-keypairs"
 	Flavors   = "GET /compute/v2.1/flavors/detail"
 	OneFlavor = "GET /compute/v2.1/flavors/{id}"
@@ -123,7 +124,7 @@ func NewRackspace() *Stack { return fresh(true) }
 func fresh(rackspace bool) *Stack {
 	s := &Stack{rackspace: rackspace, mux: http.NewServeMux(), tokens: map[string]bool{}, Quota: 100,
 		Regions: []string{Region}, UserDomain: "Default", ProjectDomain: "Default", Instances: [2]int{1, 10}, Cores: [2]int{2, 20}, RAM: [2]int{2048, -1}}
-	ops := []string{Create, List, Get, Delete, Keys, Flavors, OneFlavor, Images, OneImage, Limits}
+	ops := []string{Create, List, Get, Delete, Action, Keys, Flavors, OneFlavor, Images, OneImage, Limits}
 	if rackspace {
 		ops = append(ops, SignInV2)
 	} else {
@@ -225,6 +226,8 @@ func (s *Stack) Do(op string, r *fakecloud.Request) fakecloud.Answer {
 			return s.Refuse(404, "", "Instance "+id+" could not be found.")
 		}
 		return fakecloud.Answer{Status: 204}
+	case Action:
+		return s.act(path.Base(path.Dir(r.URL.Path)), string(r.Body))
 	case Keys:
 		return answer(200, object{"keypairs": []any{object{"keypair": object{"name": "other"}},
 			object{"keypair": object{"name": KeyPair, "public_key": s.PublicKey, "fingerprint": s.Fingerprint}}}})

@@ -291,7 +291,7 @@ func (t *Triton) remove(id string) fakecloud.Answer {
 }
 
 func (t *Triton) vm(m fakecloud.Machine) any {
-	states := map[fakecloud.State]string{fakecloud.Pending: "provisioning", fakecloud.Running: "running", fakecloud.Broken: "failed",
+	states := map[fakecloud.State]string{fakecloud.Pending: "provisioning", fakecloud.Running: "running", fakecloud.Broken: "failed", fakecloud.Stopped: "stopped",
 		fakecloud.Leaving: "stopping", fakecloud.Gone: "deleted"}
 	ips := append([]string{}, t.extra...)
 	for _, address := range []string{m.Backing.Public, m.Backing.Private} {

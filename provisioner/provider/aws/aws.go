@@ -14,13 +14,13 @@ import (
 )
 
 // New returns the provider.
-func New(o cloud.Options) *cloud.Provider { return newProvider(o, "") }
+func New(o cloud.Options) *cloud.RebootingProvider { return newProvider(o, "") }
 
 // newProvider returns the provider with the address of this host's own EC2 metadata; "" for the
 // usual one.
-func newProvider(o cloud.Options, metadata string) *cloud.Provider {
+func newProvider(o cloud.Options, metadata string) *cloud.RebootingProvider {
 	open := func(ctx context.Context, s *cloud.Session) (cloud.Driver, error) { return open(ctx, s, metadata) }
-	return cloud.New(cloud.Cloud{Name: "EC2", Type: Type, Classify: classify, Open: open}, o)
+	return cloud.NewRebooting(cloud.Cloud{Name: "EC2", Type: Type, Classify: classify, Open: open}, o)
 }
 
 // open makes the client of a session.

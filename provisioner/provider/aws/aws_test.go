@@ -50,7 +50,7 @@ func lab(t *testing.T, ssh bool) *cloudtest.Lab {
 func TestCourse(t *testing.T) {
 	t.Parallel()
 	cloudtest.Course{
-		New: lab, Idempotent: true, ListOp: "DescribeInstances", Unknown: []any{"i-00000000000000099", "no instance"},
+		New: lab, Idempotent: true, ListOp: "DescribeInstances", ResetOp: "RebootInstances", Unknown: []any{"i-00000000000000099", "no instance"},
 		Broken: "Server.InsufficientInstanceCapacity: none left", BrokenSays: "none left",
 		Refusals: []cloudtest.Refusal{
 			{Fault: fakecloud.Fault{Status: 403, Code: "AuthFailure"}, Status: 201, Never: true, Message: "the cloud refuses the credentials: AuthFailure"},

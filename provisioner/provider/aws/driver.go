@@ -143,7 +143,8 @@ func (d *driver) Delete(ctx context.Context, id string) error {
 // lead to one.
 func machine(ctx context.Context, i types.Instance) cloud.Machine {
 	m := cloud.Machine{ID: sdk.ToString(i.InstanceId), State: cloud.Pending, Made: sdk.ToTime(i.LaunchTime), Labels: map[string]string{},
-		Hostname: sdk.ToString(i.PublicDnsName)}
+		Hostname: sdk.ToString(i.PublicDnsName), Flavor: string(i.InstanceType), Image: sdk.ToString(i.ImageId),
+		Addresses: []string{sdk.ToString(i.PublicIpAddress), sdk.ToString(i.PrivateIpAddress)}}
 	for _, tag := range i.Tags {
 		m.Labels[sdk.ToString(tag.Key)] = sdk.ToString(tag.Value)
 	}
@@ -163,7 +164,9 @@ func machine(ctx context.Context, i types.Instance) cloud.Machine {
 			m.State = cloud.Leaving
 		case types.InstanceStateNameTerminated:
 			m.State = cloud.Gone
-		case types.InstanceStateNameStopping, types.InstanceStateNameStopped:
+		case types.InstanceStateNameStopped:
+			m.State = cloud.Stopped
+		case types.InstanceStateNameStopping:
 			m.State = cloud.Failed
 		}
 	}
@@ -171,6 +174,17 @@ func machine(ctx context.Context, i types.Instance) cloud.Machine {
 		m.Detail += " (" + sdk.ToString(i.StateReason.Message) + ")"
 	}
 	return m
+}
+
+// Reboot asks for the start or the reset of an instance. EC2 first asks the instance itself
+// to restart, and resets it when that takes some minutes.
+func (d *driver) Reboot(ctx context.Context, m cloud.Machine) (err error) {
+	if m.State == cloud.Stopped {
+		_, err = d.client.StartInstances(ctx, &ec2.StartInstancesInput{InstanceIds: []string{m.ID}})
+	} else {
+		_, err = d.client.RebootInstances(ctx, &ec2.RebootInstancesInput{InstanceIds: []string{m.ID}})
+	}
+	return err
 }
 
 // Finish reads the host keys, and drops the host name that the fields do not ask for.

@@ -41,6 +41,8 @@ type State string
 const (
 	Pending State = "pending"
 	Running State = "running"
+	// Stopped machines are switched off and can be started.
+	Stopped State = "stopped"
 	// Failed machines exist and will never run.
 	Failed State = "failed"
 	// Leaving machines are on their way out for good, Gone ones have arrived.
@@ -64,6 +66,10 @@ type Machine struct {
 	// Access is the address at which Loom reaches it, Bind the one for the other nodes;
 	// see Addresses. Both are empty until the cloud knows them.
 	Access, Bind string
+	// Flavor, Image and Addresses are what a list says of it; empty where the cloud does
+	// not say.
+	Flavor, Image string
+	Addresses     []string
 	// Hostname that the cloud gave and that replaces the node's; usually empty.
 	Hostname string
 	// HostKeys, where the cloud tells them; see provider.Machine.
@@ -126,6 +132,13 @@ type Describer interface {
 // error; it returns the disks to set up. It makes its calls through Session.Call.
 type Finisher interface {
 	Finish(ctx context.Context, m *Machine) (Disks, error)
+}
+
+// Rebooter is a Driver that can start machines and reset them.
+type Rebooter interface {
+	// Reboot asks for the start of a machine that is Stopped, else for a reset, and does not
+	// wait for it. m is as Get returned it. Errors are as those of Get; Busy is asked again.
+	Reboot(ctx context.Context, m Machine) error
 }
 
 // Cleaner is a Driver that removes what is left behind when the machine of Session.Task is

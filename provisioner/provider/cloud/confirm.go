@@ -39,7 +39,7 @@ func (s *Session) Await(ctx context.Context, spec *loom.TaskSpec, d Driver) (Mac
 			m.State, m.Detail = Pending, "not seen yet"
 		case err != nil:
 			return m, err
-		case m.State == Failed:
+		case m.State == Failed || m.State == Stopped:
 			return m, Errorf(Broken, "machine %s failed: %s", id, m.Detail)
 		case m.State == Leaving || m.State == Gone:
 			return m, Errorf(NotFound, "machine %s is gone: %s", id, m.Detail)

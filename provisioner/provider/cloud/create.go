@@ -42,7 +42,9 @@ func (s *Session) create(ctx context.Context, spec *loom.TaskSpec, d Driver) (lo
 	if err := s.sink.Fact(facts); err != nil {
 		return result, err
 	}
-	if m.State == Failed || m.State == Leaving || m.State == Gone {
+	switch m.State {
+	case Pending, Running:
+	case Stopped, Failed, Leaving, Gone:
 		result.Status, result.Message = 1, s.clean("the machine "+m.ID+" will never run: "+m.Detail)
 	}
 	return result, nil

@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -20,14 +21,13 @@ func (s *Session) sameCloud(ctx context.Context, spec *loom.TaskSpec, d Driver) 
 	}
 	m, err := s.get(ctx, d, id)
 	if Is(err, NotFound) || err == nil && m.State == Gone {
-		now := s.endpoint
-		if now == "" {
-			now = "the usual address"
-		}
-		return Errorf(Refused, "machine %s was made at %s; the provider leads to %s now, where it is not. Set the address of the provider back to delete the machine, or skip this task if the machine is gone", id, made, now)
+		return Errorf(Refused, "machine %s was made at %s; the provider leads to %s now, where it is not. Set the address of the provider back to delete the machine, or skip this task if the machine is gone", id, made, s.here())
 	}
 	return err
 }
+
+// here says where the provider leads now.
+func (s *Session) here() string { return cmp.Or(s.endpoint, "the usual address") }
 
 // delete removes the node's machine, and any other that carries its key unless spec
 // says that it goes alone, and waits until they are gone. What is not there is success. Wrong credentials are a

@@ -28,13 +28,28 @@ func LabelsOf(spec *loom.TaskSpec) map[string]string {
 	}
 }
 
-// Tagged is a machine as the sweep for forgotten ones wants it.
+// Tagged returns a machine as lists have it.
 func (m Machine) Tagged() loom.TaggedMachine {
+	state := loom.StateOther
+	switch m.State {
+	case Running:
+		state = loom.StateRunning
+	case Stopped:
+		state = loom.StateStopped
+	case Pending, Failed, Leaving, Gone:
+	}
+	var addresses []string
+	for _, address := range m.Addresses {
+		if address != "" && !slices.Contains(addresses, address) {
+			addresses = append(addresses, address)
+		}
+	}
 	return loom.TaggedMachine{ID: m.ID, Name: m.Name, Node: loom.NodeID(m.Labels[LabelNode]), Key: m.Labels[LabelKey],
-		Cluster: m.Labels[LabelCluster], Tenant: loom.TenantID(m.Labels[LabelTenant])}
+		Cluster: m.Labels[LabelCluster], Tenant: loom.TenantID(m.Labels[LabelTenant]),
+		State: state, Flavor: m.Flavor, Image: m.Image, Addresses: addresses}
 }
 
-// Tagged gives machines as the sweep wants them, sorted by id.
+// Tagged returns machines as lists have them, sorted by id.
 func Tagged(machines []Machine) []loom.TaggedMachine {
 	list := make([]loom.TaggedMachine, 0, len(machines))
 	for _, m := range machines {

@@ -1,6 +1,7 @@
 package digitalocean
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -169,19 +170,23 @@ func numberOf(id string) (int, error) {
 
 // machine reads a droplet.
 func machine(d *godo.Droplet) cloud.Machine {
-	m := cloud.Machine{ID: strconv.Itoa(d.ID), Name: d.Name, State: cloud.Pending, Detail: d.Status, Labels: cloud.FromTags(d.Tags)}
+	m := cloud.Machine{ID: strconv.Itoa(d.ID), Name: d.Name, State: cloud.Pending, Detail: d.Status, Labels: cloud.FromTags(d.Tags), Flavor: d.SizeSlug}
+	if d.Image != nil {
+		m.Image = cmp.Or(d.Image.Slug, strconv.Itoa(d.Image.ID))
+	}
 	m.Made, _ = time.Parse(time.RFC3339, d.Created) // zero where it cannot be read: then the id decides
 	switch d.Status {
 	case "active":
 		m.State = cloud.Running
 	case "off":
-		m.State, m.Detail = cloud.Failed, "it is switched off"
+		m.State, m.Detail = cloud.Stopped, "it is switched off"
 	case "archive":
 		m.State = cloud.Leaving
 	}
 	var public, private string
 	if d.Networks != nil {
 		for _, n := range d.Networks.V4 {
+			m.Addresses = append(m.Addresses, n.IPAddress)
 			switch {
 			case n.Type == "public" && public == "":
 				public = n.IPAddress

@@ -189,24 +189,32 @@ func (d *driver) requestID(key string) string {
 
 // machine reads an instance.
 func machine(i *compute.Instance) cloud.Machine {
-	m := cloud.Machine{ID: i.Name, Name: i.Name, State: cloud.Pending, Detail: i.Status, Labels: labels(i.Labels)}
+	m := cloud.Machine{ID: i.Name, Name: i.Name, State: cloud.Pending, Detail: i.Status, Labels: labels(i.Labels), Flavor: i.MachineType[strings.LastIndexByte(i.MachineType, '/')+1:]}
 	m.Made, _ = time.Parse(time.RFC3339, i.CreationTimestamp) // zero where it cannot be read: then the name decides
 	switch i.Status {
 	case "RUNNING":
 		m.State = cloud.Running
-	case "STOPPING", "STOPPED", "SUSPENDING", "SUSPENDED", "TERMINATED", "PENDING_STOP":
+	case "STOPPED", "TERMINATED":
+		m.State = cloud.Stopped
+	case "STOPPING", "SUSPENDING", "SUSPENDED", "PENDING_STOP":
 		// An instance that is removed looks the same until it is not there any longer.
 		m.State = cloud.Failed
 	}
 	if i.StatusMessage != "" {
 		m.Detail += " (" + i.StatusMessage + ")"
 	}
-	if len(i.NetworkInterfaces) > 0 && i.NetworkInterfaces[0] != nil {
-		first, public := i.NetworkInterfaces[0], ""
-		if len(first.AccessConfigs) > 0 && first.AccessConfigs[0] != nil {
-			public = first.AccessConfigs[0].NatIP
+	for n, network := range i.NetworkInterfaces {
+		if network == nil {
+			continue
 		}
-		m.Access, m.Bind = cloud.Addresses(public, first.NetworkIP)
+		public := ""
+		if len(network.AccessConfigs) > 0 && network.AccessConfigs[0] != nil {
+			public = network.AccessConfigs[0].NatIP
+		}
+		if n == 0 {
+			m.Access, m.Bind = cloud.Addresses(public, network.NetworkIP)
+		}
+		m.Addresses = append(m.Addresses, public, network.NetworkIP)
 	}
 	return m
 }

@@ -79,7 +79,7 @@ func TestCourse(t *testing.T) {
 	t.Parallel()
 	cloudtest.Course{
 		New: func(t *testing.T, ssh bool) *cloudtest.Lab { l, _ := lab(t, ssh); return l }, Idempotent: true,
-		ListOp: gce.ListAll, SignInOp: gce.Token, Unknown: []any{"lab7-1099", "No Instance/.."}, Broken: "the host broke", BrokenSays: "the host broke",
+		ListOp: gce.ListAll, NoImage: true, SignInOp: gce.Token, Unknown: []any{"lab7-1099", "No Instance/.."}, Broken: "the host broke", BrokenSays: "the host broke",
 		Refusals: []cloudtest.Refusal{
 			{Fault: fakecloud.Fault{Status: 401}, Status: 201, Never: true, Message: "credentials"},
 			{Fault: fakecloud.Fault{Status: 403}, Status: 202, Never: true, Message: "forbidden"},

@@ -40,6 +40,8 @@ type vm struct {
 	Created string         `json:"created"`
 	IPs     []string       `json:"ips"`
 	Tags    map[string]any `json:"tags"`
+	Package string         `json:"package"`
+	Image   string         `json:"image"`
 }
 
 // Idempotent reports that CloudAPI remembers no requests.
@@ -147,7 +149,8 @@ func (d *driver) Delete(ctx context.Context, id string) error {
 
 // machine reads a machine.
 func (d *driver) machine(v vm) cloud.Machine {
-	m := cloud.Machine{ID: v.ID, Name: v.Name, State: cloud.Pending, Detail: v.State, Labels: map[string]string{}}
+	m := cloud.Machine{ID: v.ID, Name: v.Name, State: cloud.Pending, Detail: v.State, Labels: map[string]string{},
+		Flavor: v.Package, Image: v.Image, Addresses: v.IPs}
 	m.Made, _ = time.Parse(time.RFC3339, v.Created) // zero where it cannot be read: then the id decides
 	for tag, value := range v.Tags {
 		if text := (cloud.Fields{"": value}).Text(""); strings.HasPrefix(tag, "loom-") {
@@ -157,7 +160,9 @@ func (d *driver) machine(v vm) cloud.Machine {
 	switch v.State {
 	case "running":
 		m.State = cloud.Running
-	case "failed", "stopping", "stopped", "offline":
+	case "stopped":
+		m.State = cloud.Stopped
+	case "failed", "stopping", "offline":
 		// A machine that is removed passes through some of them.
 		m.State = cloud.Failed
 	case "deleted", "destroyed":

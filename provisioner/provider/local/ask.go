@@ -24,7 +24,15 @@ func (l *Local) List(context.Context, *loom.ProviderCall) ([]loom.TaggedMachine,
 	}
 	machines := make([]loom.TaggedMachine, len(states))
 	for i, s := range states {
-		machines[i] = loom.TaggedMachine{ID: s.ID, Name: s.Hostname, Node: s.Node, Key: s.Key, Cluster: s.Cluster, Tenant: s.Tenant}
+		state := loom.StateStopped
+		switch {
+		case s.Deleting:
+			state = loom.StateOther
+		case s.running():
+			state = loom.StateRunning
+		}
+		machines[i] = loom.TaggedMachine{ID: s.ID, Name: s.Hostname, Node: s.Node, Key: s.Key, Cluster: s.Cluster, Tenant: s.Tenant,
+			State: state, Flavor: s.Flavor, Image: s.Image, Addresses: []string{s.Address}}
 	}
 	return machines, nil
 }
@@ -191,6 +199,7 @@ func hostMemory() int {
 }
 
 var (
-	_ provider.Prober = (*Local)(nil)
-	_ provider.Lister = (*Local)(nil)
+	_ provider.Prober   = (*Local)(nil)
+	_ provider.Lister   = (*Local)(nil)
+	_ provider.Rebooter = (*Local)(nil)
 )

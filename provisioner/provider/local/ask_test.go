@@ -3,6 +3,7 @@ package local
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -50,11 +51,12 @@ func TestAsked(t *testing.T) {
 		}
 	}
 	spec := b.spec("acme", 1)
-	spec.Ref.Operation.Cluster = 7
+	spec.Ref.Operation.Cluster, spec.Flavor = 7, "mem=256m"
 	m := b.create(t, spec)
-	want := loom.TaggedMachine{ID: m.ID, Name: spec.Hostname, Node: spec.Node, Key: spec.IdempotencyKey, Cluster: "00000007", Tenant: "acme"}
+	want := loom.TaggedMachine{ID: m.ID, Name: spec.Hostname, Node: spec.Node, Key: spec.IdempotencyKey, Cluster: "00000007", Tenant: "acme",
+		State: loom.StateRunning, Flavor: spec.Flavor, Image: DefaultImage, Addresses: []string{m.Address}}
 	machines, err := b.List(b.ctx, nil)
-	if err != nil || len(machines) != 1 || machines[0] != want {
+	if err != nil || len(machines) != 1 || !reflect.DeepEqual(machines[0], want) {
 		t.Errorf("list: %+v, %v", machines, err)
 	}
 	if machines, err := other.List(b.ctx, nil); err != nil || len(machines) != 0 {

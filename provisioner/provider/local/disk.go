@@ -136,6 +136,7 @@ func (l *Local) keepToDisk(ctx context.Context, log func(string)) error {
 		return err
 	}
 	uses := make([]use, len(states))
+	onDisk := make(map[string]int64, len(states))
 	tenants := l.builtFor()
 	stopped := false
 	stop := func(i int, reason string) error {
@@ -149,6 +150,7 @@ func (l *Local) keepToDisk(ctx context.Context, log func(string)) error {
 		}
 		limit := l.ceilings.fill(s.Limits).Disk
 		uses[i] = l.diskOf(s, limit)
+		onDisk[s.ID] = uses[i].bytes
 		tenants[s.Tenant] += uses[i].bytes
 		if s.Stopped != "" || limit == 0 {
 			continue
@@ -164,6 +166,7 @@ func (l *Local) keepToDisk(ctx context.Context, log func(string)) error {
 			errs = append(errs, stop(i, fmt.Sprintf("it has more than %d files, the most for its %s of disk.", filesOf(limit), diskspace.Size(limit))))
 		}
 	}
+	l.loads.onDisk(onDisk)
 	largest := func(of func(i int) bool) int {
 		found := -1
 		for i, s := range states {

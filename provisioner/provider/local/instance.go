@@ -146,6 +146,34 @@ func (l *Local) bootIfDown(ctx context.Context, id string, log func(string)) (*s
 	return s, l.boot(ctx, s, log)
 }
 
+// restart boots a machine on record, whether it runs or not; nil when there is no such
+// machine. Programs on it have a few seconds to end.
+func (l *Local) restart(ctx context.Context, id string, log func(string)) (*state, error) {
+	unlock, err := l.lockMachine(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	s, err := l.readState(id)
+	if isGone(err) || err == nil && s.Deleting {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	runs, err := l.settle(ctx, s)
+	if err == nil && runs {
+		log(fmt.Sprintf("Machine %s is stopped.", id))
+		askToEnd(ctx, map[int]bool{s.PID: true}, stopGrace)
+		err = l.halt(s, deadAfterDelete)
+	}
+	if err != nil {
+		return nil, err
+	}
+	log(fmt.Sprintf("Machine %s is booted.", id))
+	return s, l.boot(ctx, s, log)
+}
+
 // sweep removes what belongs to no machine: directories, addresses, groups with
 // their processes. (A cable goes with its machine's first process.) Each is looked at again under the machine's lock,
 // since another process may be making it just now.

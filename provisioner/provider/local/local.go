@@ -100,6 +100,7 @@ type Local struct {
 	adoptions adoptions
 
 	looked looked // by keepToDisk, which one watch calls at a time
+	loads  loads
 
 	reservations hostIDs
 	ids          idmaps

@@ -152,6 +152,28 @@ func (l *Local) Confirm(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink
 	}, sink)
 }
 
+// Reboot boots the machine again, with its files; one that runs is stopped first.
+func (l *Local) Reboot(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
+	if result, ok := l.elsewhere(spec); !ok {
+		return result, nil
+	}
+	if err := l.Ready(); err != nil {
+		return loom.TaskResult{Status: 1, Message: loom.AsError(err).Message}, nil
+	}
+	id := text(spec.Results["providerid"])
+	s, err := l.find(id, spec.IdempotencyKey)
+	if err == nil && s != nil {
+		s, err = l.restart(ctx, s.ID, func(line string) { sink.Log("loom", line) })
+	}
+	if err != nil {
+		return l.failed(ctx, nil, err)
+	}
+	if s == nil {
+		return loom.TaskResult{Status: 1, Message: fmt.Sprintf("machine %s of %s does not exist on %s any longer; replace the node to make another one", id, spec.Hostname, l.host)}, nil
+	}
+	return loom.TaskResult{Message: "machine " + s.ID + " is up"}, nil
+}
+
 // Delete stops the machine and removes everything of it.
 func (l *Local) Delete(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
 	gone := loom.TaskResult{Result: map[string]any{"providerid": nil, "ssh-auth": nil, "ssh_host_keys": nil, "local_host": nil}}
@@ -236,7 +258,7 @@ func (l *Local) newState(ctx context.Context, spec *loom.TaskSpec) (*state, erro
 	return &state{
 		ID: machineID(spec.IdempotencyKey), Key: spec.IdempotencyKey, Node: spec.Node, Cluster: spec.Ref.Operation.Cluster.String(),
 		Tenant: spec.Tenant, Hostname: spec.Hostname, AuthorizedKeys: keys, SSHUser: user, Limits: limits,
-		Image: im.String(), Internet: internet, PublicOnly: !spec.Reach.Private, Created: time.Now().UTC(),
+		Image: im.String(), Flavor: spec.Flavor, Internet: internet, PublicOnly: !spec.Reach.Private, Created: time.Now().UTC(),
 	}, nil
 }
 

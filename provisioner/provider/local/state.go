@@ -40,8 +40,10 @@ type state struct {
 	FirstID int `json:"first_id,omitempty"`
 	// Group is the control group below that of the installation; that of a machine made
 	// before tenants had groups is its id.
-	Group    string `json:"group,omitempty"`
-	Image    string `json:"image"`
+	Group string `json:"group,omitempty"`
+	Image string `json:"image"`
+	// Flavor as CREATE was asked for it; what of it holds is in Limits.
+	Flavor   string `json:"flavor,omitempty"`
 	Internet bool   `json:"internet"`
 	// PublicOnly keeps a machine with internet from private networks.
 	PublicOnly bool      `json:"publicOnly,omitempty"`

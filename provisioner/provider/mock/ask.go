@@ -1,8 +1,10 @@
 package mock
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"time"
 
 	"loom/app/loom"
@@ -28,7 +30,11 @@ func (p Provider) List(ctx context.Context, call *loom.ProviderCall) ([]loom.Tag
 	}
 	all := make([]loom.TaggedMachine, len(found))
 	for i, m := range found {
-		all[i] = loom.TaggedMachine{ID: m.ID, Name: m.Name, Node: m.Node, Key: m.Key, Cluster: m.Cluster, Tenant: m.Tenant}
+		all[i] = loom.TaggedMachine{ID: m.ID, Name: m.Name, Node: m.Node, Key: m.Key, Cluster: m.Cluster, Tenant: m.Tenant,
+			State: cmp.Or(m.State, loom.StateRunning), Flavor: m.Flavor, Image: m.Image}
+		if m.Address != "" {
+			all[i].Addresses = []string{m.Address}
+		}
 	}
 	return all, nil
 }
@@ -65,4 +71,11 @@ func pause(ctx context.Context, call *loom.ProviderCall) error {
 func fieldLists(call *loom.ProviderCall, name string) bool {
 	list, _ := call.Provider.Fields["fail_tasks"].(string)
 	return listed(list, name)
+}
+
+// Look looks at the machine of a node.
+func (p Provider) Look(ctx context.Context, spec *loom.TaskSpec) (answers bool, failing []string, err error) {
+	id, key := identify(spec)
+	sight, err := simcloud.Of(spec.Provider, p.cloud).Look(ctx, simcloud.Look{ID: id, Key: key, Process: os.Getpid()})
+	return sight.Answers, sight.Failing, err
 }

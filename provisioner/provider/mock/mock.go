@@ -105,7 +105,7 @@ func obtain(ctx context.Context, cloud simcloud.Cloud, spec *loom.TaskSpec) (sim
 	}
 	return cloud.Create(ctx, simcloud.Want{Token: byToken, Machine: simcloud.Machine{
 		Name: spec.Hostname, Key: spec.IdempotencyKey, Node: spec.Node, Cluster: spec.Ref.Operation.Cluster.String(),
-		Tenant: spec.Tenant, Address: address,
+		Tenant: spec.Tenant, Flavor: spec.Flavor, Image: spec.Image, Address: address,
 	}})
 }
 
@@ -155,6 +155,22 @@ func (p Provider) Keys(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink)
 	return p.work(ctx, spec, func(simcloud.Cloud) (loom.TaskResult, error) { return act(ctx, spec, sink), nil })
 }
 
+// Reboot does as if the invented machine was rebooted.
+func (p Provider) Reboot(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
+	return p.work(ctx, spec, func(cloud simcloud.Cloud) (loom.TaskResult, error) {
+		if cloud != nil {
+			machines, err := mine(ctx, cloud, spec)
+			switch {
+			case err != nil:
+				return failed(err)
+			case len(machines) == 0:
+				return loom.TaskResult{Status: 1, Message: "the machine is not there; replace the node to make another one"}, nil
+			}
+		}
+		return act(ctx, spec, sink), nil
+	})
+}
+
 // Delete makes the invented machine cease to be and waits until it has.
 func (p Provider) Delete(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
 	return p.work(ctx, spec, func(cloud simcloud.Cloud) (loom.TaskResult, error) {
@@ -195,10 +211,7 @@ func remove(ctx context.Context, cloud simcloud.Cloud, spec *loom.TaskSpec) erro
 // mine finds the machines of the node: the one it knows, and whatever carries
 // its key unless the known one goes alone.
 func mine(ctx context.Context, cloud simcloud.Cloud, spec *loom.TaskSpec) ([]simcloud.Machine, error) {
-	id, _ := spec.Results["providerid"].(string)
-	if id == "" && spec.IdempotencyKey == "" {
-		id = "mock-" + string(spec.Node)
-	}
+	id, key := identify(spec)
 	var found []simcloud.Machine
 	if id != "" {
 		var err error
@@ -206,16 +219,25 @@ func mine(ctx context.Context, cloud simcloud.Cloud, spec *loom.TaskSpec) ([]sim
 			return nil, err
 		}
 	}
-	if spec.IdempotencyKey == "" || spec.Alone {
+	if key == "" || spec.Alone {
 		return found, nil
 	}
-	keyed, err := cloud.Find(ctx, simcloud.Query{Key: spec.IdempotencyKey})
+	keyed, err := cloud.Find(ctx, simcloud.Query{Key: key})
 	for _, m := range keyed {
 		if m.ID != id {
 			found = append(found, m)
 		}
 	}
 	return found, err
+}
+
+// identify returns the id of the machine that the node knows, and its key.
+func identify(spec *loom.TaskSpec) (id, key string) {
+	id, _ = spec.Results["providerid"].(string)
+	if id == "" && spec.IdempotencyKey == "" {
+		id = "mock-" + string(spec.Node)
+	}
+	return id, spec.IdempotencyKey
 }
 
 // work keeps the books of a simulator about what is done, and hangs where asked.

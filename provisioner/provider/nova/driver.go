@@ -47,6 +47,9 @@ func (d *Driver) Find(ctx context.Context, key string) ([]cloud.Machine, error) 
 // Delete asks for the end of a server.
 func (d *Driver) Delete(ctx context.Context, id string) error { return d.Compute.Delete(ctx, id) }
 
+// Reboot asks for the start or the reset of a server.
+func (d *Driver) Reboot(ctx context.Context, m cloud.Machine) error { return d.Compute.Reboot(ctx, m) }
+
 // List returns the servers of the project with Loom's labels.
 func (d *Driver) List(ctx context.Context) ([]cloud.Machine, error) { return d.Compute.Labelled(ctx) }
 

@@ -8,7 +8,9 @@ package nova
 
 import (
 	"context"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/gophercloud/gophercloud/v2"
@@ -112,7 +114,23 @@ func (c Compute) Delete(ctx context.Context, id string) error {
 	if err := checkID(id); err != nil {
 		return err
 	}
-	err := servers.Delete(ctx, c.Client, id).ExtractErr()
+	return busy(servers.Delete(ctx, c.Client, id).ExtractErr())
+}
+
+// Reboot asks for the start or the reset of a server, which is refused for a while like
+// its end.
+func (c Compute) Reboot(ctx context.Context, m cloud.Machine) error {
+	if err := checkID(m.ID); err != nil {
+		return err
+	}
+	if m.State == cloud.Stopped {
+		return busy(servers.Start(ctx, c.Client, m.ID).ExtractErr())
+	}
+	return busy(servers.Reboot(ctx, c.Client, m.ID, servers.RebootOpts{Type: servers.HardReboot}).ExtractErr())
+}
+
+// busy is the error of a call that conflicts with what is done to the server just now.
+func busy(err error) error {
 	if e := Classify(err); err != nil && e.Kind == cloud.Conflict {
 		e.Kind = cloud.Busy
 		return e
@@ -130,10 +148,20 @@ func checkID(id string) error {
 	return nil
 }
 
-// Machine reads a server, but for its addresses.
+// Machine reads a server, but for the choice among its addresses.
 func Machine(s *servers.Server) cloud.Machine {
-	m := cloud.Machine{ID: s.ID, Name: s.Name, Made: s.Created, Labels: s.Metadata}
+	m := cloud.Machine{ID: s.ID, Name: s.Name, Made: s.Created, Labels: s.Metadata, Addresses: []string{s.AccessIPv4}}
 	m.State, m.Detail = stateOf(s)
+	m.Flavor, _ = s.Flavor["id"].(string)
+	m.Image, _ = s.Image["id"].(string)
+	for _, name := range slices.Sorted(maps.Keys(s.Addresses)) {
+		entries, _ := s.Addresses[name].([]any)
+		for _, entry := range entries {
+			fields, _ := entry.(map[string]any)
+			address, _ := fields["addr"].(string)
+			m.Addresses = append(m.Addresses, address)
+		}
+	}
 	return m
 }
 
@@ -152,7 +180,12 @@ func stateOf(s *servers.Server) (cloud.State, string) {
 		return cloud.Running, status
 	case "ERROR":
 		return cloud.Failed, fault(s)
-	case "SHUTOFF", "STOPPED", "PAUSED", "SUSPENDED", "SHELVED", "SHELVED_OFFLOADED", "RESCUE", "RESCUED":
+	case "SHUTOFF", "STOPPED":
+		if s.TaskState != "" {
+			return cloud.Pending, status + ", " + s.TaskState
+		}
+		return cloud.Stopped, "it is switched off (" + status + ")"
+	case "PAUSED", "SUSPENDED", "SHELVED", "SHELVED_OFFLOADED", "RESCUE", "RESCUED":
 		return cloud.Failed, "it is switched off (" + status + ")"
 	case "":
 		return cloud.Pending, "asked for"

@@ -27,7 +27,7 @@ func TestStates(t *testing.T) {
 		{"BUILD", "spawning", "", cloud.Pending, "BUILD"}, {"", "", "", cloud.Pending, "asked for"}, {"REBOOT", "", "", cloud.Pending, "REBOOT"},
 		{"UNKNOWN", "", "", cloud.Pending, "UNKNOWN"}, {"ACTIVE", "", "", cloud.Running, "ACTIVE"}, {"active", "", "", cloud.Running, "ACTIVE"},
 		{"VERIFY_RESIZE", "", "", cloud.Running, ""}, {"ACTIVE", "deleting", "", cloud.Leaving, "deleted"}, {"BUILD", "deleting", "", cloud.Leaving, "deleted"},
-		{"DELETED", "", "", cloud.Gone, "deleted"}, {"SOFT_DELETED", "deleting", "", cloud.Gone, "deleted"}, {"SHUTOFF", "", "", cloud.Failed, "switched off"},
+		{"DELETED", "", "", cloud.Gone, "deleted"}, {"SOFT_DELETED", "deleting", "", cloud.Gone, "deleted"}, {"SHUTOFF", "", "", cloud.Stopped, "switched off"}, {"SHUTOFF", "powering-on", "", cloud.Pending, "powering-on"},
 		{"SHELVED_OFFLOADED", "", "", cloud.Failed, "SHELVED_OFFLOADED"}, {"ERROR", "", "", cloud.Failed, "gives no reason"},
 		{"ERROR", "", "No valid host was found. ", cloud.Failed, "No valid host was found. (the cloud’s capacity"},
 		{"ERROR", "", "Image is corrupt", cloud.Failed, "Image is corrupt"},

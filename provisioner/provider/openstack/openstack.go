@@ -17,8 +17,8 @@ import (
 )
 
 // New returns the provider.
-func New(o cloud.Options) *cloud.Provider {
-	return cloud.New(cloud.Cloud{Name: "OpenStack", Type: Type, Classify: nova.Classify, Open: open, Facts: []string{factID, factCreated}}, o)
+func New(o cloud.Options) *cloud.RebootingProvider {
+	return cloud.NewRebooting(cloud.Cloud{Name: "OpenStack", Type: Type, Classify: nova.Classify, Open: open, Facts: []string{factID, factCreated}}, o)
 }
 
 // open signs in and looks for Nova.

@@ -45,7 +45,7 @@ func lab(t *testing.T, ssh bool) (*cloudtest.Lab, *stack.Stack) {
 func TestCourse(t *testing.T) {
 	t.Parallel()
 	cloudtest.Course{
-		New: func(t *testing.T, ssh bool) *cloudtest.Lab { l, _ := lab(t, ssh); return l }, ListOp: stack.List, SignInOp: stack.SignIn,
+		New: func(t *testing.T, ssh bool) *cloudtest.Lab { l, _ := lab(t, ssh); return l }, ListOp: stack.List, ResetOp: stack.Action, SignInOp: stack.SignIn,
 		Unknown: []any{"3c9e5b60-2f7f-4c38-8b1c-7d7b6b0a4f55", "../os-keypairs/lab", "no server"},
 		Broken:  "No valid host was found. There are not enough hosts available.", BrokenSays: "a quota, is used up",
 		Busy: fakecloud.Fault{Op: stack.Delete, Status: 409, Message: "Cannot 'delete' instance while it is in task_state spawning"},

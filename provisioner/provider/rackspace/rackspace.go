@@ -26,8 +26,8 @@ const (
 )
 
 // New returns the provider.
-func New(o cloud.Options) *cloud.Provider {
-	return cloud.New(cloud.Cloud{Name: "Rackspace", Type: Type, Classify: nova.Classify, Open: open}, o)
+func New(o cloud.Options) *cloud.RebootingProvider {
+	return cloud.NewRebooting(cloud.Cloud{Name: "Rackspace", Type: Type, Classify: nova.Classify, Open: open}, o)
 }
 
 // apiKey signs in with Rackspace's own kind of credentials.

@@ -46,7 +46,7 @@ func lab(t *testing.T, ssh bool) (*cloudtest.Lab, *stack.Stack) {
 func TestCourse(t *testing.T) {
 	t.Parallel()
 	cloudtest.Course{
-		New: func(t *testing.T, ssh bool) *cloudtest.Lab { l, _ := lab(t, ssh); return l }, ListOp: stack.List, SignInOp: stack.SignInV2,
+		New: func(t *testing.T, ssh bool) *cloudtest.Lab { l, _ := lab(t, ssh); return l }, ListOp: stack.List, ResetOp: stack.Action, SignInOp: stack.SignInV2,
 		Unknown: []any{"absent", "../flavors", 7.0}, Broken: "No valid host was found.", BrokenSays: "No valid host",
 		Busy: fakecloud.Fault{Op: stack.Delete, Status: 409, Message: "in task_state networking"},
 		Refusals: []cloudtest.Refusal{

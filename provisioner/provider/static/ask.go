@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -120,8 +121,8 @@ func hostSays(f holding) (ok bool, says string) {
 	return true, fmt.Sprintf("It is used by cluster %s (%s).", f.record.Cluster, f.record.Name)
 }
 
-// List returns the reserved machines. One that does not answer makes the list
-// incomplete, which is an error.
+// List returns the reserved machines, and without an owner those that cannot be asked who
+// has them: they are there, and the list is complete without what they would say.
 func (s *Static) List(ctx context.Context, call *loom.ProviderCall) ([]loom.TaggedMachine, error) {
 	hosts, err := parseHosts(text(call.Provider.Fields["hosts"]))
 	if err != nil {
@@ -129,15 +130,37 @@ func (s *Static) List(ctx context.Context, call *loom.ProviderCall) ([]loom.Tagg
 	}
 	var machines []loom.TaggedMachine
 	for _, f := range s.look(ctx, specOf(call), hosts, nil) {
-		if f.err != nil {
-			return nil, fmt.Errorf("%s does not answer: %w", f.host.id(), f.err)
+		m := f.host.listed()
+		switch {
+		case f.err == nil && f.state != "taken" && f.state != "mine":
+			continue // nobody's
+		case f.err == nil:
+			m.Name, m.Node, m.Key, m.Cluster, m.Tenant = f.record.Name, f.record.Node, f.record.Key, f.record.Cluster, f.record.Tenant
+			m.State = loom.StateRunning
+		case !concernsHost(f.err):
+			return nil, fmt.Errorf("ask %s: %w", f.host.id(), f.err)
 		}
-		if f.state == "taken" || f.state == "mine" {
-			machines = append(machines, loom.TaggedMachine{ID: f.host.id(), Name: f.record.Name, Node: f.record.Node, Key: f.record.Key,
-				Cluster: f.record.Cluster, Tenant: f.record.Tenant})
-		}
+		machines = append(machines, m)
 	}
 	return machines, nil
+}
+
+// concernsHost reports whether an error is of one host, not of the provider's settings, of
+// what the tenant may reach, or of this process.
+func concernsHost(err error) bool {
+	var trouble *remote.Error
+	return errors.As(err, &trouble) && !errors.Is(err, remote.ErrCredentials) && !errors.Is(err, remote.ErrRefused)
+}
+
+// listed is what the provider's settings say of a host.
+func (h host) listed() loom.TaggedMachine {
+	m := loom.TaggedMachine{ID: h.id(), Flavor: h.flavor, Image: h.image}
+	for _, text := range []string{h.address, h.bind} {
+		if _, err := netip.ParseAddr(text); err == nil && !slices.Contains(m.Addresses, text) {
+			m.Addresses = append(m.Addresses, text)
+		}
+	}
+	return m
 }
 
 func sorted(names map[string]bool) []string {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -290,8 +291,23 @@ func TestProbeAndList(t *testing.T) {
 	if probe, err := static.New().Probe(f.ctx, call); err != nil || probe.OK {
 		t.Errorf("a silent machine: %+v, %v", probe, err)
 	}
+	// The other one is free: what nobody has is not listed.
+	want := []loom.TaggedMachine{
+		{ID: f.id(0), Flavor: "large", Addresses: []string{"127.0.0.1"}},
+		{ID: f.id(1), Name: "n1.lab.example", Node: "n1", Key: "key-of-n1", Cluster: "00000007", Tenant: "lab",
+			State: loom.StateRunning, Image: "bookworm", Addresses: []string{"127.0.0.1"}},
+	}
+	if list, err := static.New().List(f.ctx, call); err != nil || !reflect.DeepEqual(list, want) || !list[0].OwnerUnknown() {
+		t.Errorf("with a silent machine the list is %+v, %v", list, err)
+	}
+	f.servers[1].Refuse(1000)
+	want[1] = loom.TaggedMachine{ID: f.id(1), Image: "bookworm", Addresses: []string{"127.0.0.1"}}
+	if list, err := static.New().List(f.ctx, call); err != nil || !reflect.DeepEqual(list, want) {
+		t.Errorf("when its machine is silent the list is %+v, %v", list, err)
+	}
+	f.fields["ssh_key_resource"] = "absent"
 	if list, err := static.New().List(f.ctx, call); err == nil {
-		t.Errorf("an incomplete list is no error: %v", list)
+		t.Errorf("settings that cannot be used give the list %+v", list)
 	}
 }
 

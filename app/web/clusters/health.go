@@ -1,0 +1,333 @@
+package clusters
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"loom/app/clusters"
+	"loom/app/fleet"
+	"loom/app/httpx"
+	"loom/app/loom"
+	"loom/app/web/page"
+	"loom/views/clusterview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// incidentsShown is how many incidents are on a page.
+const incidentsShown = 50
+
+// clusterHealth is the tab of what went wrong, and of maintenance.
+func (s *Server) clusterHealth(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	v, err := s.pathCluster(r, actor)
+	if err != nil {
+		return err
+	}
+	return s.showHealth(w, r, actor, http.StatusOK, v, clusterview.MaintenanceForm{})
+}
+
+func (s *Server) showHealth(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, v clusters.ClusterView, form clusterview.MaintenanceForm, policyErrors ...loom.FieldError) error {
+	q := r.URL.Query()
+	incidents, err := s.incidentsPart(r.Context(), actor, v, loom.Page{After: q.Get("after"), Before: q.Get("before")})
+	if err != nil {
+		return err
+	}
+	m := clusterview.HealthModel{ID: v.ID, Incidents: incidents, Form: form}
+	m.Form.Offered = v.Status != loom.ClusterTerminated && actor.May(loom.Operate, loom.OwnedBy(v.Owner)) == nil
+	if m.Form.Offered {
+		m.Policy = policyForm(v, policyErrors)
+	}
+	for _, announced := range v.Health.Maintenance {
+		text := "Maintenance"
+		if i := slices.IndexFunc(v.Nodes, func(n loom.Node) bool { return n.ID == announced.Node }); i >= 0 {
+			text += " of " + page.ShortHost(v.Nodes[i].Hostname)
+		}
+		m.Maintenance = append(m.Maintenance, text+" until "+ui.ViewerOf(r.Context()).Moment(announced.Until)+", announced by "+string(announced.By)+": "+announced.Reason)
+	}
+	return s.Render(w, r, actor, status, s.clusterFrame(r, v, "Health"), clusterview.HealthPage(s.clusterHead(actor, v, "health"), m))
+}
+
+// incidentsPart is a page of what went wrong in a cluster, the newest first.
+func (s *Server) incidentsPart(ctx context.Context, actor loom.Actor, v clusters.ClusterView, at loom.Page) (clusterview.IncidentsModel, error) {
+	base := route.ClusterTab(v.ID, "health")
+	m := clusterview.IncidentsModel{ID: v.ID, Now: s.Now(), Live: route.Query(clusterview.PartURL(v.ID, clusterview.PartHealth), "after", at.After, "before", at.Before)}
+	at.Limit = incidentsShown
+	list, err := s.Fleet.Incidents(ctx, actor, fleet.IncidentsInput{Page: at, Cluster: v.ID})
+	if err != nil {
+		return m, err
+	}
+	for _, i := range list.Items {
+		row := clusterview.IncidentRow{Text: incidentText(i), Message: i.Message, Hostname: page.ShortHost(i.Hostname), Href: route.Node(v.ID, i.Node), Since: i.Since, Lasted: s.elapsed(i.Since, i.Ended), Over: !i.Ended.IsZero()}
+		if !row.Over && v.Status != loom.ClusterTerminated {
+			row.Repair, row.RepairWhyNot = repairOf(i), v.Allowed[loom.ChangeRepair]
+		}
+		row.Ask = askOf(i)
+		if row.Over || v.Status == loom.ClusterTerminated || actor.May(loom.Operate, loom.OwnedBy(v.Owner)) != nil {
+			row.Ask.Label = ""
+		}
+		if i.Kind == loom.IncidentStopped || i.Kind == loom.IncidentGone { // that says it all
+			row.Message = ""
+		}
+		m.Rows = append(m.Rows, row)
+	}
+	m.Drift = clusterDrift(v, m.Now)
+	if list.Next != "" || list.Prev != "" {
+		m.Pages = ui.PaginationModel{Label: "Pages of incidents", Text: ui.Count(len(m.Rows), "incident", "incidents")}
+		if list.Next != "" {
+			m.Pages.Next = route.Query(base, "after", list.Next)
+		}
+		if list.Prev != "" {
+			m.Pages.Prev = route.Query(base, "before", list.Prev)
+		}
+	}
+	return m, nil
+}
+
+// incidentText names what went wrong.
+func incidentText(i loom.Incident) string {
+	switch i.Kind {
+	case loom.IncidentService:
+		return i.Service + " fails"
+	case loom.IncidentDisk:
+		return "Disk full"
+	case loom.IncidentSignIn:
+		return "Sign-in refused"
+	case loom.IncidentUnreachable:
+		return "Machine does not answer"
+	case loom.IncidentStopped:
+		return "Machine stopped"
+	case loom.IncidentGone:
+		return "Machine gone"
+	case loom.IncidentDrift:
+		if i.Service == "" {
+			return "Machine drifted"
+		}
+		return i.Service + " drifted"
+	}
+	return string(i.Kind)
+}
+
+// repairOf is the form with the repair that suits an incident, "" where none does.
+func repairOf(i loom.Incident) string {
+	how := i.Kind.Repair()
+	var services []string
+	switch {
+	case i.Kind == loom.IncidentSignIn: // a person may decide so; Loom never offers it
+		how = loom.RepairByReplacement
+	case i.Kind == loom.IncidentDrift && i.Service != "": // for a person too
+		how, services = loom.RepairByConfigure, []string{i.Service}
+	case i.Service != "":
+		services = []string{i.Service}
+	case how == "":
+		return ""
+	}
+	return route.ClusterRepairBy(i.Cluster, how, services, i.Node)
+}
+
+// accepts are what accepting the repair of an incident does.
+var accepts = map[loom.IncidentKind]string{loom.IncidentService: "Restart", loom.IncidentStopped: "Start machine", loom.IncidentUnreachable: "Reboot machine", loom.IncidentGone: "Replace machine"}
+
+// askOf is what was decided about an incident, or the question what becomes of it.
+func askOf(i loom.Incident) clusterview.RepairAsk {
+	a := clusterview.RepairAsk{Cluster: i.Cluster, Incident: i.ID}
+	if i.Asks() {
+		if a.Label = accepts[i.Kind]; i.Kind == loom.IncidentService {
+			a.Label += " " + i.Service
+		}
+	}
+	if i.Operation > 0 {
+		a.Operation = route.Operation(loom.OperationRef{Cluster: i.Cluster, Number: i.Operation})
+	}
+	switch i.Decision {
+	case loom.RepairHeld:
+		if i.Ended.IsZero() {
+			a.Text = "Not repaired automatically: " + i.Reason + "."
+		}
+	case loom.RepairBegun:
+		a.Text = "Repaired automatically."
+	case loom.RepairAccepted:
+		a.Text = "Repair accepted by " + string(i.DecidedBy) + "."
+	case loom.RepairDeclined:
+		a.Text = "Repair declined by " + string(i.DecidedBy) + "."
+	case loom.RepairAsked:
+	}
+	return a
+}
+
+// policyForm is the form of a cluster's repair policy, with what is wrong with an entry.
+func policyForm(v clusters.ClusterView, errs []loom.FieldError) *clusterview.RepairPolicyForm {
+	template := v.Template.Administration.Repair.Effective()
+	usual := template.Parts()
+	f := &clusterview.RepairPolicyForm{Errors: ui.NewFormErrors("The policy was not changed.", errs)}
+	for i, part := range v.Repair.Parts() {
+		words := loom.Describe(loom.KindTemplate, "administration", "repair", part.Name)
+		options := []ui.Option{{Value: "", Label: "As the template says (" + page.RepairText(part.Name, *usual[i].Choice) + ")", Selected: *part.Choice == ""}}
+		for _, c := range loom.RepairChoices {
+			options = append(options, ui.Option{Value: string(c), Label: page.Capital(page.RepairText(part.Name, c)), Selected: *part.Choice == c})
+		}
+		f.Fields = append(f.Fields, ui.FieldModel{Name: part.Name, ID: "f-policy-" + part.Name, Label: words.Label, Kind: ui.FieldSelect, Width: "l", Options: options, Error: f.Errors.For("repair." + part.Name)})
+	}
+	return f
+}
+
+// changeRepairPolicy changes what Loom may repair by itself in a cluster.
+func (s *Server) changeRepairPolicy(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	form, err := page.ReadForm(w, r)
+	if err != nil {
+		return err
+	}
+	v, err := s.pathCluster(r, actor)
+	if err != nil {
+		return err
+	}
+	policy := loom.RepairPolicy{Service: loom.RepairChoice(form.Get("service")), Stopped: loom.RepairChoice(form.Get("stopped")), Gone: loom.RepairChoice(form.Get("gone"))}
+	_, err = s.Clusters.Edit(r.Context(), actor, v.ID, clusters.EditInput{Repair: &policy})
+	if fields, status, ok := page.Refused(err); ok {
+		v.Repair = policy
+		return s.showHealth(w, r, actor, status, v, clusterview.MaintenanceForm{}, fields...)
+	}
+	if err != nil {
+		return err
+	}
+	return s.Say(w, r, route.ClusterTab(v.ID, "health"), httpx.Flash{Tone: "ok", Text: "Changed what Loom repairs automatically in " + v.Name + "."})
+}
+
+// acceptRepair repairs what an incident calls for, and leads to the operation.
+func (s *Server) acceptRepair(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	return s.decideRepair(w, r, actor, func(v clusters.ClusterView, incident int64) (string, string, error) {
+		ref, err := s.Fleet.Accept(r.Context(), actor, incident, s.Clusters.BeginRepair)
+		return route.Operation(ref), "Began the repair of " + v.Name + ".", err
+	})
+}
+
+// declineRepair leaves an incident alone.
+func (s *Server) declineRepair(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	return s.decideRepair(w, r, actor, func(v clusters.ClusterView, incident int64) (string, string, error) {
+		return route.ClusterTab(v.ID, "health"), "Loom does not ask about this incident of " + v.Name + " again.", s.Fleet.Decline(r.Context(), actor, incident)
+	})
+}
+
+// decideRepair decides about the incident that a form names. Where it is too late, or the
+// repair cannot begin, the Health tab says why.
+func (s *Server) decideRepair(w http.ResponseWriter, r *http.Request, actor loom.Actor, decide func(v clusters.ClusterView, incident int64) (next, said string, err error)) error {
+	form, err := page.ReadForm(w, r)
+	if err != nil {
+		return err
+	}
+	v, err := s.pathCluster(r, actor)
+	if err != nil {
+		return err
+	}
+	incident, err := strconv.ParseInt(form.Get("incident"), 10, 64)
+	if err != nil {
+		return loom.NewError(loom.NotFound, "There is no incident “%.20s”.", form.Get("incident"))
+	}
+	next, said, err := decide(v, incident)
+	if e := loom.AsError(err); err != nil && (e.Kind == loom.Conflict || e.Kind == loom.Invalid || e.Kind == loom.Exhausted) {
+		return s.Say(w, r, route.ClusterTab(v.ID, "health"), httpx.Flash{Tone: "warn", Text: e.Message})
+	}
+	if err != nil {
+		return err
+	}
+	return s.Say(w, r, next, httpx.Flash{Tone: "ok", Text: said})
+}
+
+// beginMaintenance announces maintenance of a whole cluster.
+func (s *Server) beginMaintenance(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	form, err := page.ReadForm(w, r)
+	if err != nil {
+		return err
+	}
+	v, err := s.pathCluster(r, actor)
+	if err != nil {
+		return err
+	}
+	until, reason, see := form.Get("until"), form.Get("reason"), ui.ViewerOf(r.Context())
+	in := fleet.MaintenanceInput{Reason: reason}
+	end, ok := parseEnd(until, see.In(s.Now()))
+	if ok {
+		in.Until = end
+		err = s.Fleet.Maintain(r.Context(), actor, v.ID, in)
+	} else {
+		err = loom.InvalidFields([]loom.FieldError{{Field: "until", Message: "Write how long from now, such as 2 hours, or a date such as 2026-12-24 14:00."}})
+	}
+	if errors.Is(err, loom.Invalid) {
+		return s.showHealth(w, r, actor, httpx.PageStatus(loom.Invalid), v, clusterview.MaintenanceForm{Until: until, Reason: reason, Errors: ui.NewFormErrors("No maintenance was announced.", loom.AsError(err).Fields)})
+	}
+	if err != nil {
+		return err
+	}
+	return s.Say(w, r, route.ClusterTab(v.ID, "health"), httpx.Flash{Tone: "ok", Text: "Maintenance of " + v.Name + " lasts until " + see.Moment(in.Until) + "."})
+}
+
+// endMaintenance ends all maintenance of a cluster and its nodes.
+func (s *Server) endMaintenance(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	v, err := s.pathCluster(r, actor)
+	if err != nil {
+		return err
+	}
+	if err := s.Fleet.EndMaintenance(r.Context(), actor, v.ID, nil); err != nil {
+		return err
+	}
+	return s.Say(w, r, route.ClusterTab(v.ID, "health"), httpx.Flash{Tone: "ok", Text: "Maintenance of " + v.Name + " is over."})
+}
+
+// checkNow asks for checks of a cluster's nodes; what they see comes to the page by itself.
+func (s *Server) checkNow(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	v, err := s.pathCluster(r, actor)
+	if err != nil {
+		return err
+	}
+	_, err = s.Fleet.Check(r.Context(), actor, v.ID, nil)
+	if err != nil && !errors.Is(err, loom.Throttled) { // somebody asked a moment ago, which is as good
+		return err
+	}
+	http.Redirect(w, r, route.Cluster(v.ID), http.StatusSeeOther)
+	return nil
+}
+
+// headState is what a cluster shows as its state: of an active one what checks saw, if there
+// are any.
+func (s *Server) headState(status loom.ClusterStatus, h loom.ClusterHealth) ui.State {
+	if status != loom.ClusterActive || h.Status == "" || h.Status == loom.HealthOff {
+		return ui.ClusterState(status)
+	}
+	state := ui.HealthState(h.Status, h.CheckedAt, s.Now())
+	if len(h.Maintenance) > 0 {
+		state.Tone = ui.ToneIdle
+	}
+	return state
+}
+
+// healthOf returns what is known of a node; ok is false while nothing is.
+func healthOf(v clusters.ClusterView, id loom.NodeID) (h loom.NodeHealth, ok bool) {
+	at := slices.IndexFunc(v.Health.Nodes, func(n loom.NodeHealth) bool { return n.Node == id })
+	if at < 0 || v.Health.Nodes[at].Status == loom.HealthOff {
+		return loom.NodeHealth{}, false
+	}
+	return v.Health.Nodes[at], true
+}
+
+// trouble says what is wrong on the nodes of a cluster, one line each, at most most.
+func trouble(v clusters.ClusterView, most int) []string {
+	var lines []string
+	for _, n := range v.Nodes {
+		h, ok := healthOf(v, n.ID)
+		if !ok {
+			continue
+		}
+		host := page.ShortHost(n.Hostname)
+		if h.Status.Bad() {
+			lines = append(lines, host+": "+cmp.Or(h.Message, ui.HealthState(h.Status, h.SeenAt, h.SeenAt).Word+"."))
+		}
+		lines = append(lines, driftLines(host, h)...)
+		if len(lines) > most {
+			return append(lines[:most], "…")
+		}
+	}
+	return lines
+}

@@ -1,0 +1,75 @@
+package clusters
+
+import (
+	"math"
+	"net/http"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"loom/app/clusters"
+	"loom/app/loom"
+	"loom/app/web/page"
+	"loom/views/clusterview"
+	"loom/views/ui"
+)
+
+// loadShown is how many steps of load are one place of the picture: a quarter of an hour.
+const loadShown = 3
+
+// nodeLoad is what the machine of a node had in use over the last day, nil where it has none.
+func (s *Server) nodeLoad(r *http.Request, actor loom.Actor, v clusters.ClusterView, n loom.Node) (templ.Component, error) {
+	if n.State != loom.NodeReady {
+		return nil, nil
+	}
+	load, err := s.Fleet.Load(r.Context(), actor, v.ID, n.ID)
+	if err != nil {
+		return nil, err
+	}
+	if len(load.CPU) == 0 {
+		return clusterview.NodeLoad(ui.ChartModel{}, noLoad(v, n.ID)), nil
+	}
+	return clusterview.NodeLoad(loadChart(load, ui.ViewerOf(r.Context())), ""), nil
+}
+
+// loadChart draws a load.
+func loadChart(load loom.NodeLoad, see ui.Viewer) ui.ChartModel {
+	chart := ui.ChartModel{ID: "node-load", Title: "Last 24 hours", Unit: "%", Lines: true, PlaceWord: "From",
+		Series: []ui.ChartSeries{{Name: "CPU", Values: means(load.CPU)}, {Name: "Memory", Values: means(load.Memory)}, {Name: "Disk", Values: means(load.Disk)}}}
+	for at := range chart.Series[0].Values {
+		chart.Places = append(chart.Places, page.PlaceOf(see.In(load.Start.Add(time.Duration(at)*loadShown*loom.LoadStep)), "hour"))
+	}
+	return chart
+}
+
+// means are those of each place of the picture, NaN where nothing is known.
+func means(percent []int) []float64 {
+	var out []float64
+	for len(percent) > 0 {
+		sum, known := 0.0, 0.0
+		few := percent[:min(loadShown, len(percent))]
+		for _, p := range few {
+			if p >= 0 {
+				sum, known = sum+float64(p), known+1
+			}
+		}
+		out, percent = append(out, math.Round(sum/known)), percent[len(few):] // NaN of 0/0
+	}
+	return out
+}
+
+// noLoad says why nothing is known of the load of a machine.
+func noLoad(v clusters.ClusterView, id loom.NodeID) string {
+	for _, h := range v.Health.Nodes {
+		switch {
+		case h.Node != id:
+		case h.Status == loom.HealthOff:
+			return "No load recorded: checks are off."
+		case h.Status == loom.HealthUnreachable, h.Status == loom.HealthStopped, h.Status == loom.HealthGone:
+			return "No load recorded: the machine does not answer."
+		case !h.CheckedAt.IsZero() && h.Load == loom.NoLoad:
+			return "No load recorded: the machine does not report it."
+		}
+	}
+	return "No load recorded yet. Loom records it every 5 minutes."
+}
