@@ -28,30 +28,31 @@ import (
 
 // commands is the command line: a field for each subcommand.
 type commands struct {
-	Up          upCmd           `cmd:"" help:"Run everything in one process, on a private PostgreSQL."`
-	Web         webCmd          `cmd:"" help:"Serve the pages and the REST API."`
-	Scheduler   schedulerCmd    `cmd:"" help:"Run control work and periodic jobs."`
-	Provisioner provisionerCmd  `cmd:"" help:"Run tasks."`
-	Migrate     migrateCmd      `cmd:"" help:"Update the database to this release, or print its status."`
-	Seed        seedCmd         `cmd:"" help:"Load the starter catalog, or a folder with a catalog."`
-	User        userCmd         `cmd:"" help:"List unused generated sign-ins, create a user, set a password, unlock a user."`
-	Tenant      tenantCmd       `cmd:"" help:"List tenants, create a tenant with its administrator."`
-	Token       tokenCmd        `cmd:"" help:"Create an API token."`
-	Keys        keysCmd         `cmd:"" help:"List the sealing keys and what uses them, rotate them."`
-	Audit       auditCmd        `cmd:"" help:"Verify the audit log."`
-	Config      configCmd       `cmd:"" help:"Print the options in force and where they come from."`
-	Solve       solveCmd        `cmd:"" help:"Print the layout for a template and a request, or why there is none, as JSON."`
-	Plan        planCmd         `cmd:"" help:"Print the tasks of an action or of a change, and their order."`
-	Expand      expandCmd       `cmd:"" help:"Expand the macros of a config for a node, as JSON."`
-	Macros      macrosCmd       `cmd:"" help:"Find values that mean something else than they did for the predecessor."`
-	Bench       lab.Bench       `cmd:"" help:"Measure this host: create to serving, memory, tasks per second."`
-	Soak        lab.Soak        `cmd:"" help:"Kill, freeze and cut off processes at chosen points and check that nothing is lost."`
-	SoakRequest lab.SoakRequest `cmd:"" hidden:"" help:"Send one request of loom soak."`
-	Plugin      pluginCmd       `cmd:"" help:"List, check, test, run and register plugins in other languages."`
-	Stop        stopCmd         `cmd:"" help:"Stop the machines and the private PostgreSQL, keep their files."`
-	Clean       cleanCmd        `cmd:"" help:"Remove everything this instance created."`
-	DB          dbCmd           `cmd:"" name:"db" hidden:"" help:"Manage the private PostgreSQL alone."`
-	Version     versionCmd      `cmd:"" help:"Print the version of this binary."`
+	Up            upCmd             `cmd:"" help:"Run everything in one process, on a private PostgreSQL."`
+	Web           webCmd            `cmd:"" help:"Serve the pages and the REST API."`
+	Scheduler     schedulerCmd      `cmd:"" help:"Run control work and periodic jobs."`
+	Provisioner   provisionerCmd    `cmd:"" help:"Run tasks."`
+	Migrate       migrateCmd        `cmd:"" help:"Update the database to this release, or print its status."`
+	Seed          seedCmd           `cmd:"" help:"Load the starter catalog, or a folder with a catalog."`
+	User          userCmd           `cmd:"" help:"List unused generated sign-ins, create a user, set a password, unlock a user."`
+	Tenant        tenantCmd         `cmd:"" help:"List tenants, create a tenant with its administrator."`
+	Token         tokenCmd          `cmd:"" help:"Create an API token."`
+	Keys          keysCmd           `cmd:"" help:"List the sealing keys and what uses them, rotate them."`
+	Audit         auditCmd          `cmd:"" help:"Verify the audit log."`
+	Config        configCmd         `cmd:"" help:"Print the options in force and where they come from."`
+	Solve         solveCmd          `cmd:"" help:"Print the layout for a template and a request, or why there is none, as JSON."`
+	Plan          planCmd           `cmd:"" help:"Print the tasks of an action or of a change, and their order."`
+	Expand        expandCmd         `cmd:"" help:"Expand the macros of a config for a node, as JSON."`
+	Macros        macrosCmd         `cmd:"" help:"Find values that mean something else than they did for the predecessor."`
+	Bench         lab.Bench         `cmd:"" help:"Measure this host: create to serving, memory, tasks per second."`
+	BenchMachines lab.BenchMachines `cmd:"" hidden:"" help:"Pretend to be the machines of loom bench."`
+	Soak          lab.Soak          `cmd:"" help:"Kill, freeze and cut off processes at chosen points and check that nothing is lost."`
+	SoakRequest   lab.SoakRequest   `cmd:"" hidden:"" help:"Send one request of loom soak."`
+	Plugin        pluginCmd         `cmd:"" help:"List, check, test, run and register plugins in other languages."`
+	Stop          stopCmd           `cmd:"" help:"Stop the machines and the private PostgreSQL, keep their files."`
+	Clean         cleanCmd          `cmd:"" help:"Remove everything this instance created."`
+	DB            dbCmd             `cmd:"" name:"db" hidden:"" help:"Manage the private PostgreSQL alone."`
+	Version       versionCmd        `cmd:"" help:"Print the version of this binary."`
 }
 
 // Exit statuses beside 0 for success.

@@ -18,9 +18,9 @@ const benchNodes = 50
 // benchTasks is how many tasks what is measured with one size is measured with.
 const benchTasks = 10_000
 
-// benchScale is how much of pages and REST is measured: with how many clusters
-// stored, how long each request, with how many nodes of a large cluster and how
-// many open pages.
+// benchScale is how much is measured beside the numbers of nodes and tasks: with how
+// many clusters stored, how long each request, with how many nodes of a large cluster
+// and how many open pages.
 type benchScale struct {
 	clusters int
 	while    time.Duration
@@ -28,21 +28,41 @@ type benchScale struct {
 	live     int
 	// machines is how many local ones are compared on.
 	machines int
+	// rounds is how often a graph of tasks is measured; the best round counts.
+	rounds int
+	// busy workers are at work at once while memory is measured.
+	busy int
+	// hops is how many tasks a chain has whose tasks wait for each other, more than 5.
+	hops int
+	// tenants want a worker each and have nothing to do for the time idle, while the
+	// processor time of all processes is measured.
+	tenants int
+	idle    time.Duration
+	// pickUps is how many tasks of a tenant beside another one's long queue are measured,
+	// one at a time.
+	pickUps int
+	// watched nodes, perCluster in each cluster, have their health looked at, later watchedFew
+	// if any, their services each interval seconds; killed machines and as many services die at once.
+	watched, watchedFew, perCluster, interval, killed int
 	// picked are the pages that are measured, all when there are none.
 	picked []string
 }
 
 var (
-	fullScale = benchScale{clusters: 10_000, while: 3 * time.Second, nodes: 1_080, live: 200, machines: 100}
+	fullScale = benchScale{clusters: 10_000, while: 3 * time.Second, nodes: 1_080, live: 200, machines: 100,
+		rounds: 3, busy: 500, hops: 50, tenants: 1_000, idle: 20 * time.Second, pickUps: 300,
+		watched: 10_000, watchedFew: 3_000, perCluster: 100, interval: 60, killed: 100}
 	// smallScale shows that the measurement works.
-	smallScale = benchScale{clusters: 50, while: 50 * time.Millisecond, nodes: 10, live: 5, machines: 3}
+	smallScale = benchScale{clusters: 50, while: 50 * time.Millisecond, nodes: 10, live: 5, machines: 3,
+		rounds: 1, busy: 20, hops: 10, tenants: 20, idle: time.Second, pickUps: 10,
+		watched: 60, perCluster: 10, interval: 15, killed: 2}
 )
 
 // Bench is the subcommand bench.
 type Bench struct {
 	Sizes   []int    `arg:"" optional:"" name:"size" help:"Numbers of nodes of the clusters to create, 2 to 500 [3 10 50]."`
-	Tasks   int      `placeholder:"N" help:"Tasks of the one graph to measure, and of the tenant with a long queue, 10 to 100000 [1000, 10000 and 100000; 100000]. Below 1000, pages and REST are measured for a moment only, with little stored."`
-	Only    string   `placeholder:"PART" enum:"local,tasks,tenants,http,pages,compare,clouds,solver,planner,makespan,hundred," default:"" help:"Measure one part: local, tasks, tenants, http, pages, compare, clouds, solver, planner, makespan; or hundred, which takes minutes and runs only by this flag."`
+	Tasks   int      `placeholder:"N" help:"Tasks of the one graph to measure, and of the tenant with a long queue, 10 to 100000 [1000, 10000 and 100000; 100000]. Below 1000, everything else is measured for a moment only, with little stored."`
+	Only    string   `placeholder:"PART" enum:"local,tasks,tenants,http,pages,compare,clouds,solver,planner,makespan,hundred,health," default:"" help:"Measure one part: local, tasks, tenants, http, pages, compare, clouds, solver, planner, makespan; or hundred or health, which take minutes and run only by this flag."`
 	Pages   []string `placeholder:"NAME" help:"Measure the pages whose names contain one of these, such as home,nodes,live."`
 	Seconds int      `placeholder:"N" help:"Seconds to measure each page and each request, 1 to 60 [3]."`
 }
@@ -63,7 +83,7 @@ func (b *Bench) Validate() error {
 	return checkPages(b.Pages)
 }
 
-// scale returns how much of pages and REST is measured.
+// scale returns how much is measured.
 func (b *Bench) scale() benchScale {
 	scale := fullScale
 	if b.Tasks != 0 && b.Tasks < 1_000 {
@@ -100,8 +120,8 @@ func (b *Bench) Run(ctx context.Context, shared *wiring.Environment) error {
 		run         func() error
 	}{
 		{"local", "clusters of local machines", func() error { return e.benchLocal(ctx, sizes) }},
-		{"tasks", "tasks", func() error { return e.benchTasks(ctx, graphs) }},
-		{"tenants", "tenants", func() error { return e.benchTenants(ctx, queued) }},
+		{"tasks", "tasks", func() error { return e.benchTasks(ctx, graphs, scale) }},
+		{"tenants", "tenants", func() error { return e.benchTenants(ctx, queued, scale) }},
 		{"http", "REST API", func() error { return e.benchHTTP(ctx, scale) }},
 		{"pages", "pages", func() error { return e.benchPages(ctx, scale) }},
 		{"compare", "comparison with Ansible", func() error { return e.benchCompare(ctx, scale) }},
@@ -112,6 +132,9 @@ func (b *Bench) Run(ctx context.Context, shared *wiring.Environment) error {
 	}
 	if only == "hundred" { // takes minutes
 		return e.benchHundred(ctx)
+	}
+	if only == "health" { // takes twenty minutes
+		return e.benchHealth(ctx, scale)
 	}
 	for _, part := range parts {
 		if only != "" && only != part.name {

@@ -19,12 +19,10 @@ const (
 	// graphWorkers are the workers of the tenant that everything runs in; spareWorkers
 	// are those that others hold.
 	graphWorkers, spareWorkers = 1_000, 10
-	// graphRounds is how often each size is measured, in turns with the anchor; the
-	// best round counts. Graphs from graphOnce tasks are measured once.
-	graphRounds, graphOnce = 3, 50_000
-	// busyWorkers are busy at once while memory is measured, busyDelay milliseconds
-	// each.
-	busyWorkers, busyDelay = 500, 4_000
+	// Graphs from graphOnce tasks are measured once.
+	graphOnce = 50_000
+	// busyDelay milliseconds workers are busy while memory is measured.
+	busyDelay = 4_000
 	// planWidth and planLayers are the plan whose storing is measured: 140,000 tasks.
 	planWidth, planLayers = 10_000, 14
 )
@@ -32,7 +30,7 @@ const (
 // benchTasks measures the path of tasks: how many a second go through, beside the
 // same graphs in plain SQL; how long the next one waits for the one before it; what
 // both sides need for it. PostgreSQL waits for the disk here.
-func (e *environment) benchTasks(ctx context.Context, sizes []int) (err error) {
+func (e *environment) benchTasks(ctx context.Context, sizes []int, scale benchScale) (err error) {
 	b, err := e.startBenchOn(ctx, true, []string{"LOOM_MOCK=true", fmt.Sprintf("LOOM_PROVISIONER_CAPACITY=%d", graphWorkers+spareWorkers)})
 	if err != nil {
 		return err
@@ -49,20 +47,20 @@ func (e *environment) benchTasks(ctx context.Context, sizes []int) (err error) {
 		return err
 	}
 	fmt.Fprintf(e.Out, "Tasks that do nothing, on a private PostgreSQL that waits for the disk (fsync on); %d workers\n\n", graphWorkers)
-	pattern, err := b.measureGraphs(ctx, sizes)
+	pattern, err := b.measureGraphs(ctx, sizes, scale.rounds)
 	if err != nil {
 		return err
 	}
-	if err := b.measureTwo(ctx, pattern, sizes); err != nil {
+	if err := b.measureTwo(ctx, pattern, sizes, scale.rounds); err != nil {
 		return fmt.Errorf("two provisioners: %w", err)
 	}
 	if err := b.measureWhole(ctx, slices.Min([]int{benchTasks, slices.Max(sizes)})); err != nil {
 		return fmt.Errorf("whole path: %w", err)
 	}
-	if err := b.measureBusy(ctx, pattern); err != nil {
+	if err := b.measureBusy(ctx, pattern, scale.busy); err != nil {
 		return fmt.Errorf("memory: %w", err)
 	}
-	if err := b.measureHops(ctx, pattern); err != nil {
+	if err := b.measureHops(ctx, pattern, scale.hops); err != nil {
 		return fmt.Errorf("hops: %w", err)
 	}
 	width := planWidth
@@ -135,9 +133,9 @@ func (b *benchInstance) provisioners() []*benchProcess {
 	return found
 }
 
-// measureGraphs runs graphs of several sizes, each in turns with the same graph in
-// plain SQL. It gives the cluster that others can be copied from.
-func (b *benchInstance) measureGraphs(ctx context.Context, sizes []int) (loom.ClusterID, error) {
+// measureGraphs runs graphs of several sizes, each for some rounds in turns with the
+// same graph in plain SQL. It returns the cluster that others can be copied from.
+func (b *benchInstance) measureGraphs(ctx context.Context, sizes []int, rounds int) (loom.ClusterID, error) {
 	pattern, err := b.create(ctx, "mock", 1)
 	if err != nil {
 		return 0, err
@@ -154,7 +152,10 @@ func (b *benchInstance) measureGraphs(ctx context.Context, sizes []int) (loom.Cl
 			return 0, err
 		}
 		plan := layeredPlan(nodes, graphLayers)
-		for range rounds(size) {
+		if size >= graphOnce {
+			rounds = 1
+		}
+		for range rounds {
 			f, op, err := b.runGraph(ctx, cluster, plan)
 			if err != nil {
 				return 0, err
@@ -186,18 +187,11 @@ func (b *benchInstance) measureGraphs(ctx context.Context, sizes []int) (loom.Cl
 	return pattern, nil
 }
 
-func rounds(size int) int {
-	if size >= graphOnce {
-		return 1
-	}
-	return graphRounds
-}
-
 // perTask is a share in microseconds.
 func perTask(d time.Duration, tasks int) float64 { return float64(d.Microseconds()) / float64(tasks) }
 
 // measureTwo runs one graph on one and on two provisioners, in turns.
-func (b *benchInstance) measureTwo(ctx context.Context, pattern loom.ClusterID, sizes []int) error {
+func (b *benchInstance) measureTwo(ctx context.Context, pattern loom.ClusterID, sizes []int, rounds int) error {
 	size := min(benchTasks, slices.Max(sizes))
 	cluster, nodes, err := b.graphCluster(ctx, pattern, max(1, size/graphLayers), 0)
 	if err != nil {
@@ -205,7 +199,7 @@ func (b *benchInstance) measureTwo(ctx context.Context, pattern loom.ClusterID, 
 	}
 	plan := layeredPlan(nodes, graphLayers)
 	var best [2]time.Duration
-	for range graphRounds {
+	for range rounds {
 		for i := range best {
 			second := (*benchProcess)(nil)
 			if i == 1 {
@@ -250,7 +244,7 @@ func (b *benchInstance) waitDealt(ctx context.Context, provisioners int) error {
 
 // measureBusy tells the memory of a fresh provisioner while many of its workers
 // are busy.
-func (b *benchInstance) measureBusy(ctx context.Context, pattern loom.ClusterID) error {
+func (b *benchInstance) measureBusy(ctx context.Context, pattern loom.ClusterID, workers int) error {
 	for _, p := range b.provisioners() {
 		if err := b.endProcess(p); err != nil {
 			return err
@@ -264,7 +258,7 @@ func (b *benchInstance) measureBusy(ctx context.Context, pattern loom.ClusterID)
 		return err
 	}
 	idle, _ := memoryOf(p)
-	cluster, nodes, err := b.graphCluster(ctx, pattern, busyWorkers, busyDelay)
+	cluster, nodes, err := b.graphCluster(ctx, pattern, workers, busyDelay)
 	if err != nil {
 		return err
 	}
@@ -278,9 +272,9 @@ func (b *benchInstance) measureBusy(ctx context.Context, pattern loom.ClusterID)
 SELECT count(*) FILTER (WHERE status = 'running') AS running, count(*) FILTER (WHERE status = 'complete') AS ended
 FROM tasks WHERE operation_id = $1 AND NOT gate`, int64(op.Row))
 		if err == nil && n.Ended > 0 {
-			err = fmt.Errorf("%d tasks ended before all %d were at work", n.Ended, busyWorkers)
+			err = fmt.Errorf("%d tasks ended before all %d were at work", n.Ended, workers)
 		}
-		return n.Running == busyWorkers, err
+		return n.Running == workers, err
 	}); err != nil {
 		return err
 	}
@@ -289,17 +283,17 @@ FROM tasks WHERE operation_id = $1 AND NOT gate`, int64(op.Row))
 		return err
 	}
 	_, peak := memoryOf(p)
-	fmt.Fprintf(b.Out, "\n  memory of a provisioner: idle %s MB, with %d busy workers %s MB, at most %s MB\n", idle, busyWorkers, busy, peak)
+	fmt.Fprintf(b.Out, "\n  memory of a provisioner: idle %s MB, with %d busy workers %s MB, at most %s MB\n", idle, workers, busy, peak)
 	return b.endProcess(p)
 }
 
 // measureHops tells how long the next task of a chain waits.
-func (b *benchInstance) measureHops(ctx context.Context, pattern loom.ClusterID) error {
-	f, err := b.runChains(ctx, pattern)
+func (b *benchInstance) measureHops(ctx context.Context, pattern loom.ClusterID, hops int) error {
+	f, err := b.runChains(ctx, pattern, hops)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(b.Out, "\n  hop, %d chains of %d tasks: from the success of a task in the database to the begin of the next one's run\n", hopChains, hopSteps)
+	fmt.Fprintf(b.Out, "\n  hop, %d chains of %d tasks: from the success of a task in the database to the begin of the next one's run\n", hopChains, hops)
 	fmt.Fprintf(b.Out, "    p50  %.1f ms\n    p99  %.1f ms\n", milliseconds(percentile(f.committed, 50)), milliseconds(percentile(f.committed, 99)))
 	fmt.Fprintf(b.Out, "  and from the end of the run: p50 %.1f ms, p99 %.1f ms\n", milliseconds(percentile(f.whole, 50)), milliseconds(percentile(f.whole, 99)))
 	return nil

@@ -12,11 +12,9 @@ import (
 	"loom/jobs/work"
 )
 
-const (
-	// Chains of tasks, each on a node of its own: hops are measured where no task
-	// waits for a worker.
-	hopChains, hopSteps = 20, 50
-)
+// hopChains are chains of tasks, each on a node of its own: hops are measured where no
+// task waits for a worker.
+const hopChains = 20
 
 // steadyRunner carries tasks out, each a few milliseconds longer than it takes so
 // that chains do not all move at once, and notes when they begin and end.
@@ -51,7 +49,7 @@ type hopFigures struct {
 }
 
 // runChains runs chains in a provisioner of this process, which sees when runs begin.
-func (b *benchInstance) runChains(ctx context.Context, pattern loom.ClusterID) (f hopFigures, err error) {
+func (b *benchInstance) runChains(ctx context.Context, pattern loom.ClusterID, hops int) (f hopFigures, err error) {
 	worker, done, err := b.environment.Provisioner(ctx, b.System, b.plugins, 0)
 	if err != nil {
 		return f, err
@@ -74,7 +72,7 @@ func (b *benchInstance) runChains(ctx context.Context, pattern loom.ClusterID) (
 		return f, err
 	}
 	// Once to get everything going, once for the figures.
-	for _, steps := range []int{5, hopSteps} {
+	for _, steps := range []int{5, hops} {
 		clear(runner.begun)
 		clear(runner.ended)
 		plan := chainsPlan(nodes, steps)
@@ -85,7 +83,7 @@ func (b *benchInstance) runChains(ctx context.Context, pattern loom.ClusterID) (
 		if err := b.until(ctx, cluster, op.Ref.Number); err != nil {
 			return f, err
 		}
-		if steps < hopSteps {
+		if steps < hops {
 			continue
 		}
 		_, times, err := b.times(ctx, op.Ref)
@@ -103,8 +101,8 @@ func (b *benchInstance) runChains(ctx context.Context, pattern loom.ClusterID) (
 	}
 	slices.Sort(f.committed)
 	slices.Sort(f.whole)
-	if len(f.committed) != hopChains*(hopSteps-1) {
-		return f, fmt.Errorf("%d hops were seen, want %d", len(f.committed), hopChains*(hopSteps-1))
+	if len(f.committed) != hopChains*(hops-1) {
+		return f, fmt.Errorf("%d hops were seen, want %d", len(f.committed), hopChains*(hops-1))
 	}
 	return f, nil
 }

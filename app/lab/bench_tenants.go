@@ -15,16 +15,9 @@ import (
 )
 
 const (
-	// idleTenants want a worker each and have nothing to do for idleTime, while the
-	// processor time of all processes is measured.
-	idleTenants, idleTime = 1_000, 20 * time.Second
 	// queuedTasks of one tenant wait, heavyDelay milliseconds each, on heavyWorkers,
 	// while another one's tasks are picked up.
 	queuedTasks, heavyDelay, heavyWorkers = 100_000, 1_000, 20
-	// pickUps is how many tasks of the other tenant are measured, one at a time.
-	pickUps = 300
-	// Figures of fewer tasks than this are not meant to be read: the waits are short.
-	tenantsInEarnest = 10_000
 )
 
 // tenantFigures is processor time that was used meanwhile.
@@ -32,12 +25,8 @@ type tenantFigures struct{ scheduler, provisioner, postgres time.Duration }
 
 // benchTenants measures what tenants cost who do nothing, and whether one with a
 // long queue holds another one up.
-func (e *environment) benchTenants(ctx context.Context, queued int) (err error) {
-	tenants, quiet := idleTenants, idleTime
-	if queued < tenantsInEarnest {
-		tenants, quiet = queued, time.Second
-	}
-	b, err := e.startBench(ctx, "LOOM_MOCK=true", fmt.Sprintf("LOOM_PROVISIONER_CAPACITY=%d", tenants+2*heavyWorkers))
+func (e *environment) benchTenants(ctx context.Context, queued int, scale benchScale) (err error) {
+	b, err := e.startBench(ctx, "LOOM_MOCK=true", fmt.Sprintf("LOOM_PROVISIONER_CAPACITY=%d", scale.tenants+2*heavyWorkers))
 	if err != nil {
 		return err
 	}
@@ -48,10 +37,10 @@ func (e *environment) benchTenants(ctx context.Context, queued int) (err error) 
 	if _, err := b.System.DB.ExecContext(ctx, `UPDATE tenants SET workers = CASE WHEN id = $1 THEN $2 ELSE 1 END`, b.actor.Tenant, heavyWorkers); err != nil {
 		return err
 	}
-	if err := b.measureIdle(ctx, tenants, quiet); err != nil {
+	if err := b.measureIdle(ctx, scale.tenants, scale.idle); err != nil {
 		return fmt.Errorf("idle tenants: %w", err)
 	}
-	return b.measurePickUps(ctx, queued)
+	return b.measurePickUps(ctx, queued, scale.pickUps)
 }
 
 // measureIdle compares a new installation with one of many tenants.
@@ -131,7 +120,7 @@ func (b *benchInstance) cpu(ctx context.Context) (f tenantFigures, err error) {
 
 // measurePickUps compares how long tasks of a tenant wait for a worker that is
 // free, alone and beside the long queue of another tenant.
-func (b *benchInstance) measurePickUps(ctx context.Context, queued int) error {
+func (b *benchInstance) measurePickUps(ctx context.Context, queued, pickUps int) error {
 	pattern, err := b.create(ctx, "mock", 1)
 	if err != nil {
 		return err
@@ -139,7 +128,7 @@ func (b *benchInstance) measurePickUps(ctx context.Context, queued int) error {
 	if err := b.until(ctx, pattern, 1); err != nil {
 		return err
 	}
-	alone, err := b.pickUps(ctx, pattern)
+	alone, err := b.pickUps(ctx, pattern, pickUps)
 	if err != nil {
 		return fmt.Errorf("alone: %w", err)
 	}
@@ -161,7 +150,7 @@ func (b *benchInstance) measurePickUps(ctx context.Context, queued int) error {
 	if before, err = b.cpu(ctx); err != nil {
 		return err
 	}
-	beside, err := b.pickUps(ctx, pattern)
+	beside, err := b.pickUps(ctx, pattern, pickUps)
 	if err != nil {
 		return fmt.Errorf("beside a queue: %w", err)
 	}
@@ -191,9 +180,9 @@ func ratio(a, b []time.Duration, percent int) float64 {
 	return percentile(a, percent).Seconds() / percentile(b, percent).Seconds()
 }
 
-// pickUps runs tasks of a tenant of its own, one after the other, and gives how
+// pickUps runs n tasks of a tenant of its own, one after the other, and returns how
 // long each waited, sorted.
-func (b *benchInstance) pickUps(ctx context.Context, pattern loom.ClusterID) ([]time.Duration, error) {
+func (b *benchInstance) pickUps(ctx context.Context, pattern loom.ClusterID, n int) ([]time.Duration, error) {
 	const tenant = loom.TenantID("idle-1")
 	cluster, nodes, err := b.graphCluster(ctx, pattern, 1, 0)
 	if err != nil {
@@ -206,7 +195,7 @@ func (b *benchInstance) pickUps(ctx context.Context, pattern loom.ClusterID) ([]
 	}
 	plan := chainsPlan(nodes, 1)
 	var waits []time.Duration
-	for range pickUps {
+	for range n {
 		op, err := store.InTx(ctx, b.System.DB, func(tx *sqlx.Tx) (loom.Operation, error) {
 			return store.InsertPlan(ctx, tx, store.NewOperation{Tenant: tenant, Cluster: cluster, Action: plan.Action, RequestedBy: loom.AdminUser}, plan)
 		})

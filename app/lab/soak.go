@@ -47,6 +47,13 @@ type soak struct {
 	// fault, if not empty, is what every provisioner and scheduler gets, once each,
 	// instead of faults drawn by the seed.
 	fault string
+	// health makes machines fail behind Loom's back, and Loom repairs them by itself. series is
+	// the number of clusters at a time in each lane, patience how long an incident may last
+	// before a person mends it, and admin the DSN of another database of the server.
+	health   bool
+	series   int
+	patience time.Duration
+	admin    string
 	// dsn makes the database of a lane, migrated.
 	dsn func(ctx context.Context, lane int) (string, error)
 	out io.Writer
@@ -59,6 +66,7 @@ type soak struct {
 	ended    map[string]int // operations by kind and outcome
 	count    int
 	lives    int
+	repairs  int // begun by Loom itself
 	tasks    int
 	attempts int
 	failures []string
@@ -74,6 +82,7 @@ type Soak struct {
 	Lanes  int           `default:"3" placeholder:"N" help:"Number of installations that run side by side [3]."`
 	Nodes  int           `default:"20" placeholder:"N" help:"Nodes of their clusters [20]."`
 	Lease  time.Duration `default:"1.5s" placeholder:"TIME" help:"Lease of their processes, 1s to 1m [1.5s]. Longer on a busy host: a process that stands still for longer counts as dead."`
+	Health bool          `help:"Make simulated machines, lists of providers and processes fail, and check what Loom repairs by itself."`
 	Fault  string        `placeholder:"FAULTS" help:"Faults that every provisioner and scheduler gets once instead, such as execution.CompleteTasks.after:3:kill; then there is one cluster."`
 }
 
@@ -87,6 +96,9 @@ func (c *Soak) Validate() error {
 	if c.Lease < time.Second || c.Lease > time.Minute {
 		return fmt.Errorf("--lease takes a time from 1s to 1m, such as 5s, not %s", c.Lease)
 	}
+	if c.Health && (c.Fault != "" || c.Nodes < soakFewest) {
+		return fmt.Errorf("--health takes no --fault, and clusters of %d nodes or more", soakFewest)
+	}
 	if c.Fault == "" {
 		return nil
 	}
@@ -99,7 +111,7 @@ func (c *Soak) Validate() error {
 // Run runs lanes side by side on a private PostgreSQL that does not wait for
 // the disk.
 func (c *Soak) Run(ctx context.Context, e *wiring.Environment) (err error) {
-	s := &soak{points: c.Points, lanes: c.Lanes, nodes: c.Nodes, changes: soakChangesEach, seed: c.Seed, lease: c.Lease, fault: c.Fault, out: e.Out, environ: os.Environ()}
+	s := &soak{points: c.Points, lanes: c.Lanes, nodes: c.Nodes, changes: soakChangesEach, seed: c.Seed, lease: c.Lease, fault: c.Fault, health: c.Health, series: soakSeries, patience: soakUnmended, out: e.Out, environ: os.Environ()}
 	if s.seed == 0 {
 		s.seed = uint64(time.Now().UnixNano() % 1_000_000)
 	}
@@ -120,6 +132,7 @@ func (c *Soak) Run(ctx context.Context, e *wiring.Environment) (err error) {
 	if err := pg.Start(ctx); err != nil {
 		return err
 	}
+	s.admin = pg.DSN("postgres")
 	s.dsn = func(ctx context.Context, lane int) (string, error) {
 		db, err := store.Open(ctx, pg.DSN("postgres"), 1)
 		if err != nil {
@@ -147,7 +160,11 @@ func (s *soak) run(ctx context.Context) error {
 	for i := range s.lanes {
 		lanes.Go(func() {
 			lane, err := s.newLane(ctx, i)
-			if err == nil {
+			switch {
+			case err != nil:
+			case s.health:
+				err = lane.liveFailing(ctx)
+			default:
 				err = lane.live(ctx)
 			}
 			if err = errors.Join(err, lane.end()); err != nil {
@@ -174,6 +191,9 @@ func (s *soak) leased() time.Duration { return cmp.Or(s.lease, soakLease) }
 // command repeats the run.
 func (s *soak) command() string {
 	text := fmt.Sprintf("loom soak --seed %d --points %d --lanes %d --nodes %d", s.seed, s.points, s.lanes, s.nodes)
+	if s.health {
+		text += " --health"
+	}
 	if s.lease != 0 {
 		text += " --lease " + s.lease.String()
 	}
@@ -240,19 +260,31 @@ func (s *soak) end(kind loom.ChangeKind, status loom.OperationStatus) {
 	s.ended[fmt.Sprintf("%s %s", kind, status)]++
 }
 
+// repair counts one that Loom began by itself.
+func (s *soak) repair(action loom.ClusterAction) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended[fmt.Sprintf("%s begun by Loom", action)]++
+	s.repairs++
+}
+
 // fail notes and prints what is not as it must be.
 func (s *soak) fail(lane *soakLane, texts ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, text := range texts {
-		text = fmt.Sprintf("lane %d, cluster %d: %s", lane.number, lane.life, text)
+		where := fmt.Sprintf("lane %d", lane.number)
+		if lane.life > 0 {
+			where += fmt.Sprintf(", cluster %d", lane.life)
+		}
+		text = where + ": " + text
 		if slices.Contains(s.failures, text) { // what is wrong stays so until the cluster is gone
 			continue
 		}
 		s.failures = append(s.failures, text)
 		fmt.Fprintln(s.out, "FAILURE", text)
 	}
-	fmt.Fprintf(s.out, "  faults of this cluster: %s\n  without a processor for up to %s, leases of %s\n  repeat with: %s\n",
+	fmt.Fprintf(s.out, "  latest faults: %s\n  without a processor for up to %s, leases of %s\n  repeat with: %s\n",
 		strings.Join(lane.recent, ", "), s.stall.Round(time.Millisecond), s.leased(), s.command())
 }
 

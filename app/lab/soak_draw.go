@@ -58,10 +58,14 @@ type soakDraw struct {
 	// actions are chosen among as often as they stand here.
 	actions []failpoint.Action
 	changes []soakChange
+	// targets are the points by kind of process. After least hits of any point a process dies, or
+	// twice as many at most; all but one in rare get no other fault.
+	targets     map[string][]soakPoint
+	least, rare int
 }
 
 func newSoakDraw(seed, lane uint64, freeze bool) *soakDraw {
-	d := &soakDraw{random: rand.New(rand.NewPCG(seed, lane)), deck: map[string][]string{},
+	d := &soakDraw{random: rand.New(rand.NewPCG(seed, lane)), deck: map[string][]string{}, targets: soakTargets, least: 150, rare: 1,
 		actions: []failpoint.Action{failpoint.Kill, failpoint.Kill, failpoint.Kill, failpoint.Cut}}
 	if freeze {
 		d.actions = append(d.actions, failpoint.Freeze)
@@ -74,8 +78,14 @@ func newSoakDraw(seed, lane uint64, freeze bool) *soakDraw {
 func (d *soakDraw) next(kind string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	last := func() string {
+		return fmt.Sprintf("%s:%d:%s", failpoint.Any, d.least+d.random.IntN(d.least), failpoint.Kill)
+	}
+	if d.rare > 1 && d.random.IntN(d.rare) > 0 {
+		return last()
+	}
 	if len(d.deck[kind]) == 0 {
-		for _, p := range soakTargets[kind] {
+		for _, p := range d.targets[kind] {
 			for _, action := range d.actions {
 				d.deck[kind] = append(d.deck[kind], fmt.Sprintf("%s:%d:%s", p.name, 1+d.random.IntN(p.most), action))
 			}
@@ -86,7 +96,7 @@ func (d *soakDraw) next(kind string) string {
 	}
 	one := d.deck[kind][0]
 	d.deck[kind] = d.deck[kind][1:]
-	return fmt.Sprintf("%s,%s:%d:%s", one, failpoint.Any, 150+d.random.IntN(150), failpoint.Kill)
+	return one + "," + last()
 }
 
 // request returns the fault of a process that begins an operation, "" for none:

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"loom/app/config"
 	"loom/app/hook"
@@ -52,8 +53,15 @@ type soakLane struct {
 	running sync.WaitGroup
 	slots   []*soakSlot
 
+	mux *http.ServeMux
+	// clouds are those of clusters whose machines fail, cut the processes that reach none until
+	// a time; away is when the database was last away.
+	clouds map[loom.ClusterID]*soakCloud
+	cut    map[int]time.Time
+	away   time.Time
+
 	mu      sync.Mutex
-	recent  []string       // faults since the cluster began
+	recent  []string       // faults since the cluster began, the latest ones
 	notices map[string]int // by delivery
 	died    error
 }
@@ -61,6 +69,9 @@ type soakLane struct {
 // soakWorkers is how many tasks a provisioner of a lane runs at once: few, so that
 // a kill does not interrupt the same task again and again.
 const soakWorkers = 4
+
+// soakApplication is the name of the sessions of its processes.
+const soakApplication = "loom-soak"
 
 // soakCatalog is the folder with the template and the services of its clusters.
 const soakCatalog = "benchdata/soak"
@@ -72,7 +83,13 @@ func (s *soak) newLane(ctx context.Context, number int) (*soakLane, error) {
 	if number%2 == 1 {
 		l.lookup = "list"
 	}
+	if s.health {
+		l.lookup = "token"
+	}
 	l.draw = newSoakDraw(s.seed, uint64(number), l.lookup == "token")
+	if s.health {
+		l.draw.targets, l.draw.least, l.draw.rare = soakHealthTargets, 800, 3
+	}
 	dsn, err := s.dsn(ctx, number)
 	if err != nil {
 		return l, err
@@ -84,7 +101,7 @@ func (s *soak) newLane(ctx context.Context, number int) (*soakLane, error) {
 		return l, err
 	}
 	l.environ = append(slicesWithout(s.environ, "LOOM_", "PORT=", "DATABASE_URL="),
-		"LOOM_DATABASE_URL="+store.WithSetting(dsn, store.StandstillSetting, fmt.Sprint(s.leased().Milliseconds())), "LOOM_DATABASE_CONNS=6", "LOOM_SECRET_KEY="+secret.GenerateKey(),
+		"LOOM_DATABASE_URL="+store.WithSetting(store.WithSetting(dsn, "application_name", soakApplication), store.StandstillSetting, fmt.Sprint(s.leased().Milliseconds())), "LOOM_DATABASE_CONNS=6", "LOOM_SECRET_KEY="+secret.GenerateKey(),
 		"LOOM_RESOURCES_URL=file://"+l.dir+"?no_tmp_dir=true&metadata=skip",
 		"LOOM_MOCK=true", fmt.Sprintf("LOOM_PROVISIONER_CAPACITY=%d", soakWorkers), "LOOM_HEALTH_ADDR=", "LOOM_HOOK_NETWORKS=127.0.0.0/8",
 		"LOOM_LOG_LEVEL=warn", "LOOM_LOG_FORMAT=text", wiring.TestLease+"="+s.leased().String())
@@ -93,7 +110,7 @@ func (s *soak) newLane(ctx context.Context, number int) (*soakLane, error) {
 			l.environ = append(l.environ, pair)
 		}
 	}
-	environ := append([]string{"LOOM_DATA_DIR=" + filepath.Join(l.dir, "web")}, l.environ...)
+	environ := append([]string{"LOOM_DATABASE_URL=" + dsn, "LOOM_DATA_DIR=" + filepath.Join(l.dir, "web")}, l.environ...)
 	values, err := config.Load(nil, environ)
 	if err != nil {
 		return l, err
@@ -114,6 +131,7 @@ func (l *soakLane) serve() error {
 	}
 	l.url = "http://" + listener.Addr().String()
 	mux := http.NewServeMux()
+	l.mux = mux
 	mux.Handle("/", simcloud.Handler(l.books))
 	mux.HandleFunc("/hook", func(_ http.ResponseWriter, r *http.Request) {
 		l.mu.Lock()
@@ -155,6 +173,9 @@ func (l *soakLane) prepare(ctx context.Context) error {
 			return err
 		}
 	}
+	if l.soak.health {
+		return l.prepareClouds(ctx)
+	}
 	_, _, err = l.Hooks.Create(ctx, l.actor, hook.Input{Name: "soak", URL: l.url + "/hook", Enabled: true})
 	return err
 }
@@ -179,10 +200,17 @@ func (l *soakLane) start(ctx context.Context) {
 func (l *soakLane) note(kind, what string) {
 	point, rest, _ := strings.Cut(what, " hit ")
 	_, action, _ := strings.Cut(rest, ": ")
-	l.soak.strike(fmt.Sprintf("%s %s %s", kind, point, action))
+	l.soak.strike(strings.TrimSpace(fmt.Sprintf("%s %s %s", kind, point, action)))
+	l.remember(kind + " " + what)
+}
+
+// remember keeps a fault for a failure.
+func (l *soakLane) remember(fault string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.recent = append(l.recent, kind+" "+what)
+	if l.recent = append(l.recent, fault); len(l.recent) > keptLines {
+		l.recent = l.recent[1:]
+	}
 }
 
 // end ends the processes and removes what the lane made, but for its database.

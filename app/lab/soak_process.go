@@ -24,6 +24,7 @@ type soakSlot struct {
 	dir  string
 
 	mu    sync.Mutex
+	pid   int
 	lines []string // the last ones it and those before it said
 }
 
@@ -60,6 +61,9 @@ func (p *soakSlot) one(ctx context.Context, faults string) error {
 		return err
 	}
 	p.lane.books.Welcome(cmd.Process.Pid)
+	p.mu.Lock()
+	p.pid = cmd.Process.Pid
+	p.mu.Unlock()
 	defer context.AfterFunc(ctx, func() { cmd.Process.Kill() })() //nolint:errcheck // it may have ended
 	var thawing sync.WaitGroup
 	over := make(chan struct{})
@@ -80,7 +84,7 @@ func (p *soakSlot) one(ctx context.Context, faults string) error {
 	thawing.Wait()
 	p.lane.books.Abandon(cmd.Process.Pid)
 	// One that just begins ends when its database is away, and is started again.
-	away := strings.HasSuffix(last, ": "+string(failpoint.Cut)) || strings.HasSuffix(last, ": "+string(failpoint.Freeze))
+	away := p.lane.wasAway() || strings.HasSuffix(last, ": "+string(failpoint.Cut)) || strings.HasSuffix(last, ": "+string(failpoint.Freeze))
 	if ctx.Err() != nil || killed(err) || away {
 		return nil
 	}

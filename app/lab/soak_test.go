@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"loom/app/clusters"
 	"loom/app/failpoint"
@@ -144,5 +145,20 @@ func TestSoakDraw(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestSoakHealth is a short piece of `loom soak --health`: machines and processes fail, and what Loom
+// repairs by itself is judged.
+func TestSoakHealth(t *testing.T) {
+	t.Parallel()
+	s, out := shortSoak(t, 3, 8, 1, 5)
+	s.health, s.series, s.patience, s.admin = true, 3, 40*time.Second, testkit.NewDatabase(t).DSN
+	if err := s.run(t.Context()); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	t.Log(out.String())
+	if s.repairs == 0 {
+		t.Errorf("Loom repaired nothing, so the faults prove nothing:\n%s", out.String())
 	}
 }
