@@ -29,6 +29,8 @@ func (s soakState) well() bool { return s.answers() && len(s.failing) == 0 }
 type soakMachine struct {
 	simcloud.Machine
 	past []soakState
+	// deleted says that it never comes back, whatever fails or is mended later.
+	deleted bool
 }
 
 func (m *soakMachine) now() soakState { return m.past[len(m.past)-1] }
@@ -38,6 +40,9 @@ func (m *soakMachine) change(do func(s *soakState)) {
 	next := m.now()
 	next.since = time.Now()
 	do(&next)
+	if m.deleted {
+		next.state = loom.StateMissing
+	}
 	m.past = append(m.past, next)
 }
 
@@ -151,7 +156,8 @@ func (c *soakCloud) Delete(ctx context.Context, id string, linger time.Duration)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if m := c.machine(func(m *soakMachine) bool { return m.ID == id }); m != nil && err == nil {
-		m.change(func(s *soakState) { s.state = loom.StateMissing })
+		m.deleted = true
+		m.change(func(*soakState) {})
 	}
 	return there, err
 }
