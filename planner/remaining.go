@@ -38,7 +38,7 @@ func (d *delta) applyRemaining(rest RemainingActions) error {
 			n = d.changed[place]
 		}
 		if n.created || n.deleted || n.repaired || n.roll != keeps {
-			return loom.NewError(loom.Invalid, "Node %d does not stay as it is, so nothing is left to do on it.", d.nodes[i].number)
+			return loom.NewError(loom.Invalid, "Node %d changes, so it can have no remaining work.", d.nodes[i].number)
 		}
 		n.remaining = map[int][]loom.TaskAction{}
 		for name, actions := range services {
@@ -47,7 +47,7 @@ func (d *delta) applyRemaining(rest RemainingActions) error {
 				service, steps = slices.Index(d.names, name), remainingSteps
 			}
 			if name != "" && (service < 0 || !slices.Contains(d.nodes[i].services, service)) {
-				return loom.NewError(loom.Invalid, "Node %d has no service “%s”, of which something is left to do.", d.nodes[i].number, name)
+				return loom.NewError(loom.Invalid, "Node %d lacks the service “%s”, which has remaining work.", d.nodes[i].number, name)
 			}
 			for _, action := range actions {
 				if !slices.Contains(steps, action) {

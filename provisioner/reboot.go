@@ -95,7 +95,7 @@ func awaitDown(ctx context.Context, conn *remote.Conn, result loom.TaskResult) (
 		case <-ctx.Done():
 			return result, context.Cause(ctx)
 		case <-limit.C:
-			return loom.TaskResult{Status: 1, Message: fmt.Sprintf("the machine was told to reboot and still answers as before after %d s; look at its console, restart it by hand and retry", int(downLimit.Seconds()))}, nil
+			return loom.TaskResult{Status: 1, Message: fmt.Sprintf("the machine did not reboot within %d s; look at its console, restart it by hand and retry", int(downLimit.Seconds()))}, nil
 		}
 	}
 	return result, ctx.Err()

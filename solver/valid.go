@@ -56,7 +56,7 @@ func (v *validator) group(i int, g loom.LayoutGroup) {
 		v.broken("layout", "Group %d of the layout has no service.", i+1)
 	}
 	if !slices.IsSorted(g.Services) || len(slices.Compact(slices.Clone(g.Services))) != len(g.Services) {
-		v.broken("layout", "The services of group %d of the layout are not sorted, or one is there twice.", i+1)
+		v.broken("layout", "The services of group %d of the layout are not sorted, or one appears twice.", i+1)
 	}
 	if !slices.Contains(v.p.HardwareTypes, g.HardwareType) {
 		v.broken("hardwaretype", "Hardware type “%s” cannot be used.", g.HardwareType)

@@ -41,11 +41,11 @@ func (a *Accounts) CreateToken(ctx context.Context, actor loom.Actor, in NewToke
 		return loom.Token{}, loom.Secret{}, err
 	}
 	if actor.ActsAsAnother() {
-		remedy := "leave out the identity headers"
+		remedy := "send no identity headers"
 		if actor.Token == 0 {
 			remedy = "end that"
 		}
-		return loom.Token{}, loom.Secret{}, loom.NewError(loom.Forbidden, "A token stands for whoever creates it, and you act as “%s”; %s to create one of your own.", actor.User, remedy)
+		return loom.Token{}, loom.Secret{}, loom.NewError(loom.Forbidden, "You act as “%s”, and a token belongs to whoever creates it. To create your own, %s.", actor.User, remedy)
 	}
 	return a.createToken(ctx, actor, actor.Account(), actor.Role, in)
 }
@@ -249,7 +249,7 @@ func (a *Accounts) RotateToken(ctx context.Context, actor loom.Actor, id int64) 
 func mayHaveSecret(actor loom.Actor, token loom.Token) error {
 	switch {
 	case token.Account.User != actor.User || actor.ActsAsAnother():
-		return loom.NewError(loom.Forbidden, "Only “%s” rotates this token, whose secret stands for its owner; an administrator can revoke it.", token.Account.User)
+		return loom.NewError(loom.Forbidden, "Only “%s” can rotate this token. An administrator can revoke it.", token.Account.User)
 	case actor.Token != 0 && actor.Token != token.ID && actor.Token != token.Parent:
 		return loom.NewError(loom.Forbidden, "A token rotates only itself and what it created; rotate “%s” with its own secret, or on the account page.", token.Name)
 	case actor.OldSecret:

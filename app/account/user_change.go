@@ -61,13 +61,13 @@ func (in *UserChange) check(id loom.UserID, tenant string) []loom.FieldError {
 		errs = append(errs, checkPassword("password", *in.Password, id, tenant)...)
 	}
 	if in.Password != nil && in.OldPassword != nil && *in.Password == *in.OldPassword {
-		errs = append(errs, loom.FieldError{Field: "password", Message: "This is the present password; choose another one."})
+		errs = append(errs, loom.FieldError{Field: "password", Message: "This is your current password. Choose another one."})
 	}
 	if in.EndTokens && in.Password == nil {
 		errs = append(errs, loom.FieldError{Field: "endTokens", Message: "API tokens end here with a new password only; revoke them one by one, or give “password” too."})
 	}
 	if in.OldPassword != nil && in.Password == nil {
-		errs = append(errs, loom.FieldError{Field: "password", Message: "The present password is there, the new one is missing."})
+		errs = append(errs, loom.FieldError{Field: "password", Message: "Enter a new password too."})
 	}
 	return errs
 }
@@ -152,7 +152,7 @@ func mayChangeUser(actor loom.Actor, id loom.UserID, in UserChange) error {
 	}
 	var fields []loom.FieldError
 	if in.Role != nil {
-		fields = append(fields, loom.FieldError{Field: "role", Message: "Nobody changes his own role."})
+		fields = append(fields, loom.FieldError{Field: "role", Message: "You can't change your own role."})
 	}
 	if in.Disabled != nil {
 		fields = append(fields, loom.FieldError{Field: "disabled", Message: "Nobody disables himself, or takes that back."})
@@ -194,7 +194,7 @@ func (a *Accounts) newHash(ctx context.Context, actor loom.Actor, id loom.UserID
 func (a *Accounts) checkOld(ctx context.Context, actor loom.Actor, id loom.UserID, in UserChange) error {
 	old := in.OldPassword
 	if old == nil || old.IsZero() {
-		return loom.InvalidFields([]loom.FieldError{{Field: "oldPassword", Message: "Give your present password too."}})
+		return loom.InvalidFields([]loom.FieldError{{Field: "oldPassword", Message: "Enter your current password too."}})
 	}
 	// Guesses through this door wait as those at sign-in do.
 	if err := a.beginSignIn(ctx, ownCounts(actor, id, in.Keep)); err != nil {
@@ -205,7 +205,7 @@ func (a *Accounts) checkOld(ctx context.Context, actor loom.Actor, id loom.UserI
 		return err
 	}
 	if !right {
-		return loom.InvalidFields([]loom.FieldError{{Field: "oldPassword", Message: "This is not your present password."}})
+		return loom.InvalidFields([]loom.FieldError{{Field: "oldPassword", Message: "This is not your current password."}})
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func checkUser(u *loom.User) []loom.FieldError {
 func checkNewID(id loom.UserID) []loom.FieldError {
 	switch {
 	case strings.EqualFold(string(id), "system"):
-		return []loom.FieldError{{Field: "id", Message: "This id stands for Loom itself; choose another one."}}
+		return []loom.FieldError{{Field: "id", Message: "This id is reserved for Loom. Choose another one."}}
 	case strings.ContainsFunc(string(id), func(r rune) bool { return unicode.Is(unicode.Cf, r) }):
 		return []loom.FieldError{{Field: "id", Message: "A user id holds no invisible characters; enter it again by hand."}}
 	}
@@ -88,7 +88,7 @@ func cleanSSHKeys(keys []string) ([]string, []loom.FieldError) {
 	clean := []string{}
 	var errs []loom.FieldError
 	if len(keys) > maxSSHKeys {
-		return nil, []loom.FieldError{{Field: "sshKeys", Message: fmt.Sprintf("Keep at most %d keys; leave out those that are not used.", maxSSHKeys)}}
+		return nil, []loom.FieldError{{Field: "sshKeys", Message: fmt.Sprintf("Enter at most %d keys. Remove unused ones.", maxSSHKeys)}}
 	}
 	for i, text := range keys {
 		text = strings.TrimSpace(text)

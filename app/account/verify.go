@@ -134,7 +134,7 @@ func (w *chainWalk) start() error {
 
 func (w *chainWalk) expected(link int64, mac []byte) error {
 	if w.expect.Number != 0 && link == w.expect.Number && !equalMacs(mac, w.expect.Mac) {
-		return breaks("number %d has another mac than expected: the chain was made anew", link)
+		return breaks("number %d has another mac than expected: the chain was rewritten", link)
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func (w *chainWalk) expected(link int64, mac []byte) error {
 func (w *chainWalk) next(e store.ChainedEntry) error {
 	switch {
 	case e.Link <= w.link:
-		return breaks("%s was put in: number %d of the chain is there twice", describe(e.AuditEntry), e.Link)
+		return breaks("%s was inserted: number %d is in the chain twice", describe(e.AuditEntry), e.Link)
 	case e.Link == w.link+2:
 		return breaks("number %d of the chain was removed, before %s", w.link+1, describe(e.AuditEntry))
 	case e.Link > w.link+1:

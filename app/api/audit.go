@@ -26,7 +26,7 @@ func (a *api) auditRoutes() []route {
 				{"kind", "string", "Kinds of objects, separated by commas, such as cluster."},
 				{"object", "string", "The object, as entries name it."},
 				{"result", "string", "Results, separated by commas: ok, refused, failed."},
-				{"from", "string", "An address, or what was acted through: session, or the name of a token."},
+				{"from", "string", "An address, session, or the name of a token."},
 				{"request", "string", "The id of a request."},
 				{"since", "integer", "Milliseconds since 1970; entries from then on."},
 				{"until", "integer", "Milliseconds since 1970; entries before."},

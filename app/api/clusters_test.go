@@ -93,7 +93,7 @@ func TestClusterFromCreateToDelete(t *testing.T) {
 		t.Errorf("actions %v", actions)
 	}
 	w.call(w.user, del, at, "").fails(409, "", "running")
-	w.call(w.user, post, at, `{"expireTime":1}`).fails(400, "expireTime", "under way")
+	w.call(w.user, post, at, `{"expireTime":1}`).fails(400, "expireTime", "is running")
 
 	w.finish(id)
 	done := w.call(w.user, get, at, "").want(200)
@@ -117,7 +117,7 @@ func TestClusterFromCreateToDelete(t *testing.T) {
 	w.call(w.user, del, at, "").fails(409, "", "protected")
 	w.call(w.user, patch, at, `{"protected":false}`).want(200)
 	w.call(w.user, post, at, `{"expireTime":`+millis(time.Now().Add(time.Hour))+`}`).want(200)
-	w.call(w.user, post, at, `{"expireTime":null}`).fails(400, "expireTime", "for ever")
+	w.call(w.user, post, at, `{"expireTime":null}`).fails(400, "expireTime", "needs an expiry")
 	w.call(w.user, post, at, `{}`).fails(400, "expireTime", "milliseconds")
 
 	w.call(w.user, del, at, `{"providerFields":{"zone":5}}`).want(200)
@@ -171,7 +171,7 @@ func TestCreateRefused(t *testing.T) {
 		{valid(`,"services":"web"`), 400, "services", "must be an array"},
 		{valid(`,"dnsSuffix":"-bad"`), 400, "dnsSuffix", "labels of letters"},
 		{valid(`,"initialLeaseDuration":-5`), 400, "initialLeaseDuration", "negative"},
-		{valid(`,"initialLeaseDuration":0`), 400, "initialLeaseDuration", "for ever"},
+		{valid(`,"initialLeaseDuration":0`), 400, "initialLeaseDuration", "requires an expiry"},
 		{valid(`,"initialLeaseDuration":99999999`), 400, "initialLeaseDuration", "8 hours"},
 		{valid(`,"config":{},"configPatch":{}`), 400, "configPatch", "not both"},
 		{valid(`,"config":"x"`), 400, "config", "must be an object"},
@@ -314,7 +314,7 @@ func TestPreviews(t *testing.T) {
 	}
 	w.call(w.user, post, at+"/apply", `{}`).fails(400, "hash", "hash")
 	w.call(w.user, post, at+"/apply", ``).fails(400, "", "empty")
-	w.call(w.user, post, at+"/apply", `{"hash":"other"}`).fails(409, "", "not the hash")
+	w.call(w.user, post, at+"/apply", `{"hash":"other"}`).fails(409, "", "does not match")
 	applied := w.call(w.user, post, at+"/apply", `{"hash":"`+p["hash"].(string)+`"}`).want(200).object()
 	if applied["id"] != p["clusterId"] || applied["operationId"] != p["clusterId"].(string)+"-001" {
 		t.Errorf("applied %v", applied)

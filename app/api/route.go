@@ -66,7 +66,7 @@ const (
 )
 
 var pagingParams = []param{
-	{"limit", "integer", "Rows of a page, 1 to 500."},
+	{"limit", "integer", "Rows per page, 1–500."},
 	{"sort", "string", "A field of the list, with “-” before it for descending."},
 	{"after", "string", "Cursor of the page before, from the header Link."},
 	{"before", "string", "Cursor of the page after, from the header Link."},
@@ -106,7 +106,7 @@ func (a *api) handler() http.Handler {
 
 // noWorkers answers what the predecessor's workers send.
 func noWorkers(w http.ResponseWriter, r *http.Request) {
-	Problem(w, r, loom.NewError(loom.NotFound, "Workers of the predecessor have no routes here: provisioners take their tasks from the database. Start one with “loom provisioner”."))
+	Problem(w, r, loom.NewError(loom.NotFound, "Loom has no routes for legacy workers: provisioners take their tasks from the database. Start one with “loom provisioner”."))
 }
 
 func dispatch(methods map[string]http.Handler) http.Handler {

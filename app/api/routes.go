@@ -106,7 +106,7 @@ func (a *api) clusterActionRoutes() []route {
 		{"remove-services", "ServicesAdd", "Remove services from a cluster", loom.ChangeRemoveServices},
 		{"upgrade", "Upgrade?", "Bring services to their newest versions, batch by batch", loom.ChangeUpgrade},
 		{"resize", "Resize", "Replace the machines of nodes by ones of another hardware type, batch by batch", loom.ChangeResize},
-		{"repair", "Repair", "Replace the machines of nodes, or restart, configure or reboot what is there; numbers and host names stay", loom.ChangeRepair},
+		{"repair", "Repair", "Replace, restart, configure or reboot the machines of nodes; numbers and host names stay", loom.ChangeRepair},
 	} {
 		all = append(all, route{method: post, path: one + "/" + v.path, verb: loom.Operate, summary: v.what, fresh: true, once: true,
 			body: v.body, answer: "Started", handle: a.change(v.kind)})
@@ -118,7 +118,7 @@ func (a *api) clusterActionRoutes() []route {
 			body: "OperationRequest?", answer: "Started", handle: a.change(loom.ChangeRollback)},
 		route{method: post, path: op + "/retry", verb: loom.Operate, summary: "Go on with what is left of the latest operation, which failed", fresh: true, once: true,
 			body: "Retry?", answer: "Started", handle: a.change(loom.ChangeRetry)},
-		route{method: post, path: op + "/tasks/{t}/skip", verb: loom.Override, summary: "Leave out a task of a paused operation that is next on its node", fresh: true,
+		route{method: post, path: op + "/tasks/{t}/skip", verb: loom.Override, summary: "Skip the next task of a node in a paused operation", fresh: true,
 			body: "Skip", answer: "Task", handle: a.skipTask},
 		route{method: post, path: op + "/tasks/{t}/retry-now", verb: loom.Operate, summary: "Begin the next try of a task that failed and waits for it", fresh: true,
 			answer: "Task", handle: a.retrying((*execution.Operations).RetryNow)},
@@ -192,10 +192,10 @@ func (a *api) catalogRoutes() []route {
 		{method: get, path: "/v2/export", verb: loom.Read, summary: "Read the whole catalog of the tenant, without secrets", answer: "CatalogDocument", media: []string{mediaJSON, mediaArchive}, handle: a.export},
 		{method: post, path: "/v2/import", verb: loom.Publish, summary: "Replace the whole catalog of the tenant, or merge into it; the body is an export in either form", body: "CatalogDocument",
 			answer: "ImportReport", strict: true, findings: true, handle: a.importCatalog, query: []param{
-				{"mode", "string", "“replace” (as without it), or “merge”: what differs is stored as new versions, and the rest is left alone."},
+				{"mode", "string", "“replace” (default), or “merge”: saves differing entries as new versions and keeps the rest."},
 				{"dryRun", "boolean", "Say what would happen, and change nothing. Otherwise the answer is empty."},
 			}},
-		{method: get, path: "/v2/check", verb: loom.Read, summary: "List what would not work in the tenant's catalog", fresh: true, paged: true, answer: "[]Finding", handle: a.check, query: []param{
+		{method: get, path: "/v2/check", verb: loom.Read, summary: "List errors and warnings of the tenant's catalog", fresh: true, paged: true, answer: "[]Finding", handle: a.check, query: []param{
 			{"kind", "string", "Kinds as in paths, separated by commas."},
 			{"name", "string", "Names of entries, separated by commas."},
 			{"severity", "string", "“error”, “warning” or both, separated by commas."},

@@ -19,7 +19,7 @@ func (a *api) readingRoutes() []route {
 	}
 	return []route{
 		{method: get, path: "/v2/nodes", verb: loom.See, summary: "List the nodes of all clusters that one may see", paged: true, answer: "[]Node", handle: a.listNodes},
-		{method: post, path: "/v2/nodes", verb: loom.Administer, summary: "Write a node: host name, addresses and user of one that is there, or a record without a machine",
+		{method: post, path: "/v2/nodes", verb: loom.Administer, summary: "Write a node: host name, addresses and user of an existing one, or a record without a machine",
 			body: "NodeWrite", success: http.StatusCreated, handle: a.postNode},
 		{method: get, path: node, verb: loom.See, summary: "Read a node", answer: "Node", handle: a.showNode},
 		{method: put, path: node, verb: loom.Administer, summary: "Write a node, as POST does", body: "NodeWrite", success: http.StatusNoContent, handle: a.putNode},

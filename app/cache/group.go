@@ -42,7 +42,7 @@ func (g *readGroup[K, V]) do(ctx context.Context, key K, read func(ctx context.C
 			return none, ctx.Err()
 		}
 	}
-	r = &reading[V]{done: make(chan struct{}), err: errors.New("cache: what was read together was not read")}
+	r = &reading[V]{done: make(chan struct{}), err: errors.New("cache: the shared read failed")}
 	if g.going == nil {
 		g.going = map[K]*reading[V]{}
 	}

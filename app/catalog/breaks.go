@@ -126,7 +126,7 @@ func (f *finder) withTemplates(found []loom.Finding) []loom.Finding {
 		for _, service := range merged.template.Defaults.Services {
 			if has[EntryName{loom.KindService, service}] {
 				found = append(found, loom.Finding{Severity: loom.FindingError, Code: loom.FindingUnsolvable, Kind: loom.KindTemplate, Name: name, Version: t.Version,
-					Field: pointer("defaults", "services"), Value: service, Message: fmt.Sprintf("Its service “%s” could not be in a cluster any more.", service), Remedy: "Mend that service, or take it out of the template."})
+					Field: pointer("defaults", "services"), Value: service, Message: fmt.Sprintf("Its service “%s” could no longer be in a cluster.", service), Remedy: "Fix that service, or remove it from the template."})
 				break
 			}
 		}

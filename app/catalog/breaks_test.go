@@ -31,7 +31,7 @@ func TestBreaks(t *testing.T) {
 		want  string
 	}{
 		"nothing":          {`{"name":"db","label":"Store","dependencies":{"provides":["store"]}}`, true, ""},
-		"provides no more": {`{"name":"db"}`, false, "services web There is no service “store”, nor one that provides it.; clustertemplates site Its service “web” could not be in a cluster any more."},
+		"provides no more": {`{"name":"db"}`, false, "services web There is no service “store”, nor one that provides it.; clustertemplates site Its service “web” could no longer be in a cluster."},
 		"conflicts":        {`{"name":"db","dependencies":{"provides":["store"],"conflicts":["calm"]}}`, true, "clustertemplates pair"},
 		"conflicts, quick": {`{"name":"db","dependencies":{"provides":["store"],"conflicts":["calm"]}}`, false, ""},
 		"circle":           {`{"name":"db","dependencies":{"provides":["store"],"runtime":{"requires":["web"]}}}`, false, "services web"},

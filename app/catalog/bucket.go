@@ -253,7 +253,7 @@ func (c *Catalog) CopyObject(ctx context.Context, r loom.Resource, to loom.Tenan
 		return "", err
 	}
 	if size != r.Size || sum != r.SHA256 {
-		return "", fmt.Errorf("copy version %d of %s: the object in the bucket is not what was uploaded", r.Version, r.Name)
+		return "", fmt.Errorf("copy version %d of %s: the object in the bucket differs from the upload", r.Version, r.Name)
 	}
 	return key, nil
 }

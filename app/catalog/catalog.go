@@ -315,7 +315,7 @@ func (c *Catalog) conflict(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantI
 	}
 	cause.Stored, cause.StoredInfo = stored.Entry, stored.VersionInfo
 	return &loom.Error{Kind: loom.Conflict, Err: cause,
-		Message: fmt.Sprintf("The %s “%s” is at version %d, stored by %s; you started from version %d.", kind.Word(), name, highest, stored.Author, expected)}
+		Message: fmt.Sprintf("The %s “%s” is at version %d, saved by %s; you started from version %d.", kind.Word(), name, highest, stored.Author, expected)}
 }
 
 // record writes the audit row and the event of a change of an entry.

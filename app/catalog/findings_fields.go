@@ -125,7 +125,7 @@ func (f *finder) itself(s *loom.Service) {
 	for i, name := range d.Conflicts {
 		if name == s.Name && !f.provided[name] {
 			f.say(loom.FindingWarning, loom.FindingPointless, pointer("dependencies", "conflicts", i), name,
-				"It conflicts with itself, which is without effect: it conflicts with other services only.", "Take the name out.")
+				"It conflicts with itself, which is without effect: it conflicts with other services only.", "Remove the name.")
 		}
 	}
 	for _, phase := range []struct {
@@ -137,7 +137,7 @@ func (f *finder) itself(s *loom.Service) {
 			_, there := f.services[name]
 			switch {
 			case name == s.Name:
-				f.say(loom.FindingWarning, loom.FindingPointless, at, name, "It requires itself, which is without effect: where it is, it is there.", "Take the name out.")
+				f.say(loom.FindingWarning, loom.FindingPointless, at, name, "It requires itself, which has no effect.", "Remove the name.")
 			case !own[name] && against[name] && (there || f.provided[name]):
 				f.say(loom.FindingError, loom.FindingUnsolvable, at, name, fmt.Sprintf("It both requires “%s” and conflicts with it, so no cluster can have it.", name),
 					"Take the name out of “requires” or out of “conflicts”.")

@@ -118,7 +118,7 @@ func (c *Catalog) resealObjects(ctx context.Context, done *Resealed) error {
 		case errors.Is(err, secret.ErrBroken), errors.Is(err, secret.ErrUnknownKey):
 			done.Lost = append(done.Lost, fmt.Sprintf("resource %s: %v", object, cause(err)))
 		default:
-			return fmt.Errorf("seal the resource %s anew: %w", object, err)
+			return fmt.Errorf("reseal the resource %s: %w", object, err)
 		}
 	}
 	return nil

@@ -127,7 +127,7 @@ func (c *Catalog) unpackResources(ctx context.Context, actor loom.Actor, object 
 		return nil, err
 	}
 	if err != nil {
-		return nil, &loom.Error{Kind: loom.NotFound, Message: "The archive that you gave is not there any more. Give it again.", Err: err}
+		return nil, &loom.Error{Kind: loom.NotFound, Message: "The uploaded archive has expired. Upload it again.", Err: err}
 	}
 	defer archive.Close() //nolint:errcheck // read to the end or given up
 	var made []loom.Resource
@@ -149,7 +149,7 @@ func (c *Catalog) unpackResources(ctx context.Context, actor loom.Actor, object 
 			return fmt.Errorf("import %s: %w", ref.Name, err)
 		}
 		if r.SHA256 != item.SHA256 {
-			return fmt.Errorf("import %s: the archive in the bucket is not what was uploaded", ref.Name)
+			return fmt.Errorf("import %s: the archive in the bucket differs from the upload", ref.Name)
 		}
 		if r.Format == "archive" {
 			if err := c.checkArchive(ctx, actor.Tenant, r, false); err != nil {

@@ -62,6 +62,6 @@ func (c *Catalog) mayRotate(ctx context.Context, tx *sqlx.Tx, tenant loom.Tenant
 	if use.Count > 1 {
 		what = strconv.Itoa(use.Count) + " operations use"
 	}
-	return &loom.Error{Kind: loom.Conflict, Message: "Credentials of the provider “" + provider + "” would be replaced under operations at work.",
-		Fields: []loom.FieldError{{Field: FieldRotate, Message: what + " these credentials just now; their next tasks would use the new ones. Confirm that, or wait until they end."}}}
+	return &loom.Error{Kind: loom.Conflict, Message: "Running operations use the credentials of the provider “" + provider + "”.",
+		Fields: []loom.FieldError{{Field: FieldRotate, Message: what + " these credentials now. Their next tasks would use the new ones. Confirm that, or wait until they end."}}}
 }

@@ -130,7 +130,7 @@ func (c *Catalog) chosen(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID,
 		}
 	}
 	if len(errs) == 0 && n == 0 {
-		return nil, loom.NewError(loom.Invalid, "Nothing was chosen: all that is there is kept, and the rest left out.")
+		return nil, loom.NewError(loom.Invalid, "Nothing to import. Choose at least one entry to create or overwrite.")
 	}
 	if err := loom.InvalidFields(errs); err != nil {
 		return nil, err

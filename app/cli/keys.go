@@ -142,7 +142,7 @@ func newFirstKey(ctx context.Context, e *wiring.Environment, s *wiring.System) (
 	}
 	for id, u := range uses {
 		if id != s.Ring.First().String() && u.Values+u.Objects > 0 {
-			fmt.Fprintln(e.Out, "An earlier rotation is not done; it goes on, and no new key is made.")
+			fmt.Fprintln(e.Out, "Continuing an unfinished rotation; no new key is created.")
 			return unlock, nil
 		}
 	}

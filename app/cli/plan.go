@@ -157,7 +157,7 @@ func (a *planYes) contract(plan loom.Plan) error {
 		}
 	}
 	if total > maxContracted {
-		return loom.NewError(loom.Invalid, "Written out, this plan has %d edges; at most %d are written. Leave out --contract.", total, maxContracted)
+		return loom.NewError(loom.Invalid, "This plan has %d edges; at most %d are printed. Drop --contract.", total, maxContracted)
 	}
 	edges := make([][2]int, 0, total)
 	for _, e := range plan.Edges {

@@ -107,7 +107,7 @@ func (q *planQuestion) readChange(r *questionReader, early bool) {
 func (r *questionReader) defined(n loom.Node, services map[string]loom.Service, at string) {
 	for _, name := range n.Services {
 		if _, there := services[name]; !there {
-			r.fail(strings.SplitN(at, "[", 2)[0], "Node %s has the service “%s”, of which services has no body; add it.", n.ID, name)
+			r.fail(strings.SplitN(at, "[", 2)[0], "Node %s has the service “%s”, which “services” lacks. Add its body there.", n.ID, name)
 		}
 	}
 }

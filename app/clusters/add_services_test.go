@@ -381,7 +381,7 @@ func TestStalePreviewOfAdding(t *testing.T) {
 	gone := b.previewAdd(id, "bare")
 	b.db.MustExec(`DELETE FROM catalog_versions WHERE kind = 'services' AND name = 'bare'`)
 	_, err = b.clusters.Apply(b.ctx, b.ana(), applyOf(gone))
-	if e := wantKind(t, err, loom.Conflict); e.Preview != "" || e.Unsat == nil || !strings.Contains(e.Message, "cannot be done any more") {
+	if e := wantKind(t, err, loom.Conflict); e.Preview != "" || e.Unsat == nil || !strings.Contains(e.Message, "no longer possible") {
 		t.Errorf("%+v", e)
 	}
 }

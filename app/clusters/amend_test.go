@@ -38,7 +38,7 @@ func TestAmendAService(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := v.Summary(); !strings.Contains(s, "Goes on with operation 1, takes the newest version of web, runs") {
+	if s := v.Summary(); !strings.Contains(s, "Continues operation 1, takes the newest version of web, runs") {
 		t.Error(s)
 	}
 	if !slices.ContainsFunc(v.Changes, func(c clusters.ChangeLine) bool {
@@ -86,7 +86,7 @@ func TestAmendTheConfig(t *testing.T) {
 			m.run(fault(loom.ActionStart, "web"))
 			b.ended(id, loom.OperationFailed, loom.ClusterIncomplete)
 			v, err := b.clusters.PreviewUnsaved(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeConfigure, Cluster: id, Configure: &clusters.ConfigureInput{ConfigPatch: patch}})
-			if err != nil || !strings.HasPrefix(v.Summary(), "Goes on with operation 1, changes the config, runs") {
+			if err != nil || !strings.HasPrefix(v.Summary(), "Continues operation 1, changes the config, runs") {
 				t.Errorf("%q, %v", v.Summary(), err)
 			}
 			if _, err := begin(b, id); err != nil {

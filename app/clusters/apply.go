@@ -52,7 +52,7 @@ func (u *Clusters) Apply(ctx context.Context, actor loom.Actor, in ApplyInput) (
 		return none, alreadyApplied(p)
 	}
 	if in.Hash != p.Hash {
-		return none, loom.NewError(loom.Conflict, "This is not the hash of the preview as it is stored; load it again.")
+		return none, loom.NewError(loom.Conflict, "The hash does not match the stored preview. Load the preview again.")
 	}
 	ref, err := u.applyChange(ctx, actor, p, data, c, in.ProviderFields)
 	var old *stale
@@ -161,7 +161,7 @@ func (u *Clusters) refresh(ctx context.Context, actor loom.Actor, c *change, giv
 		if e.Kind == loom.Internal || e.Kind == loom.Unavailable {
 			return err
 		}
-		conflict.Message += " It cannot be done any more: " + e.Message
+		conflict.Message += " The change is no longer possible: " + e.Message
 		conflict.Unsat, conflict.Fields, conflict.Missing = e.Unsat, e.Fields, e.Missing
 		return conflict
 	}
@@ -211,7 +211,7 @@ func (u *Clusters) Begin(ctx context.Context, actor loom.Actor, in PreviewInput)
 }
 
 // errClusterChanged says that the cluster changed between reading it and locking it.
-var errClusterChanged = errors.New("the cluster changed meanwhile")
+var errClusterChanged = errors.New("the cluster has changed")
 
 // maxReads is how often a request at once reads a cluster again that keeps moving.
 const maxReads = 3

@@ -189,7 +189,7 @@ func TestApplyIsRefusedWhenTheCatalogMoved(t *testing.T) {
 	strict.Constraints.Size.Max = 2
 	b.save(b.tenant, loom.KindTemplate, strict)
 	_, err := b.clusters.Apply(b.ctx, b.ana(), applyOf(v))
-	if e := wantKind(t, err, loom.Conflict); e.Preview != "" || e.Unsat == nil || !strings.Contains(e.Message, "cannot be done any more") {
+	if e := wantKind(t, err, loom.Conflict); e.Preview != "" || e.Unsat == nil || !strings.Contains(e.Message, "no longer possible") {
 		t.Errorf("%q, preview %q", e.Message, e.Preview)
 	}
 }

@@ -190,9 +190,9 @@ type MissingService struct {
 // String says what is missing and what an administrator can do about it.
 func (l MissingService) String() string {
 	if l.By == "" {
-		return fmt.Sprintf("The template %s names the service %s, which does not exist (any more). An administrator can make it again, or take it out of the template.", l.Template, l.Name)
+		return fmt.Sprintf("The template %s uses the service %s, which does not exist. An administrator can create it, or remove it from the template.", l.Template, l.Name)
 	}
-	return fmt.Sprintf("The service %s requires %s, which does not exist (any more), and no service provides it. An administrator can make it again, or take it out of what %s requires.", l.By, l.Name, l.By)
+	return fmt.Sprintf("The service %s requires %s, which does not exist, and no service provides it. An administrator can create it, or remove it from the dependencies of %s.", l.By, l.Name, l.By)
 }
 
 // lost is lostServices as errors of a request; the field is the one that brings the

@@ -25,8 +25,8 @@ func (b *bundle) remove(service string) {
 func TestMissingServices(t *testing.T) {
 	t.Parallel()
 	const (
-		named    = "The template site names the service web, which does not exist (any more). An administrator can make it again, or take it out of the template."
-		required = "The service web requires db, which does not exist (any more), and no service provides it. An administrator can make it again, or take it out of what web requires."
+		named    = "The template site uses the service web, which does not exist. An administrator can create it, or remove it from the template."
+		required = "The service web requires db, which does not exist, and no service provides it. An administrator can create it, or remove it from the dependencies of web."
 	)
 	allowing := siteTemplate()
 	allowing.Defaults.Services, allowing.Compatibility.Services = []string{"base"}, []string{"base", "web"}

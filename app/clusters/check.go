@@ -246,7 +246,7 @@ func choice(e loom.Base, compatible []string, mapped bool, provider string) Choi
 	case !mapped:
 		c.WhyNot = "It has no entry for the provider “" + provider + "”."
 	case e.Deprecated:
-		c.WhyNot = "It is not offered any more."
+		c.WhyNot = "It is deprecated."
 	}
 	return c
 }

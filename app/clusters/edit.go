@@ -165,7 +165,7 @@ type EditedText struct {
 type EditConflict struct{ Stored EditedText }
 
 // Error says that there are two texts.
-func (e *EditConflict) Error() string { return "description or labels were changed meanwhile" }
+func (e *EditConflict) Error() string { return "description or labels have changed" }
 
 // since leaves out of an edit what says the same as what its author had seen: that stays
 // as it is by now. Conflict, with an *EditConflict, where somebody else has changed what

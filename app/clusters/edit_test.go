@@ -158,7 +158,7 @@ func TestProtection(t *testing.T) {
 	}
 	refused := func(what string, err error) {
 		t.Helper()
-		if e := wantKind(t, err, loom.Conflict); !strings.Contains(e.Message, "protected") || !strings.Contains(e.Message, "take the protection off first") {
+		if e := wantKind(t, err, loom.Conflict); !strings.Contains(e.Message, "protected") || !strings.Contains(e.Message, "Unprotect it first") {
 			t.Errorf("%s: %v", what, e.Message)
 		}
 	}

@@ -402,11 +402,11 @@ func TestStalePreviewsOfLayoutChanges(t *testing.T) {
 	if now := b.shape(id); len(now.Nodes) != 5 {
 		t.Errorf("%+v", now)
 	}
-	// What cannot be done any more is said, and no new preview made.
+	// What no longer possible is said, and no new preview made.
 	gone := b.previewOf(loom.ChangeShrink, id, clusters.ChangeInput{Nodes: []loom.NodeID{b.node(id, 1004)}})
 	b.alter(loom.ChangeShrink, id, clusters.ChangeInput{Machines: 4})
 	_, err = b.clusters.Apply(b.ctx, b.ana(), applyOf(gone))
-	if e := wantKind(t, err, loom.Conflict); e.Preview != "" || !strings.Contains(e.Message, "cannot be done any more") {
+	if e := wantKind(t, err, loom.Conflict); e.Preview != "" || !strings.Contains(e.Message, "no longer possible") {
 		t.Errorf("%+v", e)
 	}
 }

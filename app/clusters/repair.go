@@ -270,7 +270,7 @@ func summarizeInPlace(v *PreviewView) string {
 }
 
 func summarizeRepair(v *PreviewView) string {
-	return "Makes the machines of " + count(v.NodesReplaced, "node") + " anew" + v.reconfigures()
+	return "Replaces the machines of " + count(v.NodesReplaced, "node") + v.reconfigures()
 }
 
 // A repair leads a cluster back to what it should be: beside the nodes that it makes
@@ -443,10 +443,10 @@ func (u *Clusters) draftRemaining(ctx context.Context, c *change, cluster loom.C
 	})
 	for _, name := range sortedNames(c.After.Services) {
 		if nodes := stopped[name]; len(nodes) > 0 {
-			c.warn("%s “%s” as it is: it was stopped on request.", nodesText(nodes, "keeps", "keep"), name)
+			c.warn("%s “%s” stopped, as requested before.", nodesText(nodes, "keeps", "keep"), name)
 		}
 		if nodes := down[name]; len(nodes) > 0 {
-			c.warn("%s “%s” as it is, which does not run; name %s as well to change that.", nodesText(nodes, "keeps", "keep"), name, itOrThem(nodes))
+			c.warn("%s “%s” stopped. Include %s to change that.", nodesText(nodes, "keeps", "keep"), name, itOrThem(nodes))
 		}
 		if nodes := begun[name]; len(nodes) > 0 {
 			c.warn("%s “%s”, which was stopped on request or left out: everything on a new machine is started.", nodesText(nodes, "starts", "start"), name)

@@ -19,7 +19,7 @@ func TestRepair(t *testing.T) {
 	node := b.node(id, 1001)
 	b.save(b.tenant, loom.KindImageType, &loom.ImageType{Base: loom.Base{Name: "deb"}, ProviderMap: map[string]map[string]string{"lab": {"image": "deb13"}}})
 	v := b.previewOf(loom.ChangeRepair, id, clusters.ChangeInput{Nodes: []loom.NodeID{node}})
-	if !strings.HasPrefix(v.Summary(), "Makes the machines of 1 node anew, configures db again, runs ") {
+	if !strings.HasPrefix(v.Summary(), "Replaces the machines of 1 node, configures db again, runs ") {
 		t.Errorf("summary %q", v.Summary())
 	}
 	if !slices.Contains(v.Warnings, "Node 1001 gets the image “deb13”, as its type says now; it had “deb12”.") {

@@ -202,9 +202,9 @@ func contract(plan loom.Plan, past map[int]bool) loom.Plan {
 func summarizeRetry(v *PreviewView) string {
 	skipped := ""
 	if v.Skipped > 0 {
-		skipped = ", leaves out " + count(v.Skipped, "task")
+		skipped = ", skips " + count(v.Skipped, "task")
 	}
-	return fmt.Sprintf("Goes on with operation %d%s", v.Of, skipped)
+	return fmt.Sprintf("Continues operation %d%s", v.Of, skipped)
 }
 
 // An operation that failed because of what the catalog or the config said is retried with a change: it
@@ -223,25 +223,25 @@ type amendment struct {
 func (u *Clusters) draftAmended(ctx context.Context, r request, c *change, op loom.Operation, what amendment) error {
 	cluster, asked := r.cluster, r.in.Change
 	if op.Action == loom.ClusterDelete {
-		return loom.NewError(loom.Conflict, "Operation %d is a delete; retry it as it is, since what it takes away needs no other version or config.", op.Ref.Number)
+		return loom.NewError(loom.Conflict, "Operation %d is a delete and takes no versions or config. Retry it unchanged.", op.Ref.Number)
 	}
 	f := &followUp{Of: op.Ref.Number, By: r.actor.User, Amends: true}
 	if err := u.readPresent(ctx, cluster, f); err != nil {
 		return err
 	}
 	if f.Failed != op.Ref.Number {
-		return loom.NewError(loom.Conflict, "Operation %d left nothing half done; there is nothing to go on with.", op.Ref.Number)
+		return loom.NewError(loom.Conflict, "Operation %d left nothing unfinished, so it can't continue.", op.Ref.Number)
 	}
 	of, err := f.lineage(ctx, u.db, cluster.Owner.Tenant, op.Ref)
 	if err != nil {
 		return err
 	}
 	if of.Goal == nil && op.Action != loom.ClusterCreate && of.First == nil {
-		return loom.NewError(loom.Conflict, "Operation %d was begun by an earlier release, which did not keep the layout before it; retry it as it is.", op.Ref.Number)
+		return loom.NewError(loom.Conflict, "An earlier release of Loom began operation %d and did not keep the layout before it. Retry it unchanged.", op.Ref.Number)
 	}
 	f.Goal.Nodes = of.After.Nodes
 	if len(f.Goal.Nodes) == 0 {
-		return loom.NewError(loom.Conflict, "Operation %d leads to no nodes, so there is nothing to change of it; retry it as it is.", op.Ref.Number)
+		return loom.NewError(loom.Conflict, "Operation %d leads to no nodes, so nothing can change. Retry it unchanged.", op.Ref.Number)
 	}
 	c.Action, c.Followed, c.of = op.Action, f, &amended
 	if err := c.policy(asked.OnFailure, op.OnFailure); err != nil {
@@ -395,7 +395,7 @@ func (f *followUp) storedAmended(op store.NewOperation) store.NewOperation {
 }
 
 func summarizeAmended(v *PreviewView) string {
-	text := fmt.Sprintf("Goes on with operation %d", v.Of)
+	text := fmt.Sprintf("Continues operation %d", v.Of)
 	if len(v.Newest) > 0 {
 		text += ", takes the newest version of " + strings.Join(v.Newest, ", ")
 	}

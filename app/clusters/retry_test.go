@@ -127,7 +127,7 @@ func TestRetryLeavesOutTasks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v.Of != 1 || v.Skipped != 2 || !strings.HasPrefix(v.Summary(), "Goes on with operation 1, leaves out 2 tasks, runs ") {
+	if v.Of != 1 || v.Skipped != 2 || !strings.HasPrefix(v.Summary(), "Continues operation 1, skips 2 tasks, runs ") {
 		t.Errorf("%s", v.Summary())
 	}
 	// Whoever is no administrator now applies none that he made as one.

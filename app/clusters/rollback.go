@@ -52,7 +52,7 @@ func deletes(plan loom.Plan) bool {
 }
 
 func isProtected() error {
-	return loom.NewError(loom.Conflict, "The cluster is protected, and the rollback would delete machines; take the protection off first.")
+	return loom.NewError(loom.Conflict, "The cluster is protected, and the rollback would delete machines. Unprotect it first.")
 }
 
 // layoutBefore is the layout before an operation: no node before the create.

@@ -32,7 +32,7 @@ func draftShrink(ctx context.Context, u *Clusters, r request, c *change) error {
 		}
 		leaving = in.Nodes
 	case in.Machines <= 0:
-		return invalid("numMachines", "Give the number of nodes that the cluster is to keep, or the nodes that leave; it has %s.", count(len(stay), "node"))
+		return invalid("numMachines", "Enter the number of nodes to keep, or the nodes to remove. The cluster has %s.", count(len(stay), "node"))
 	case in.Machines >= len(stay):
 		return invalid("numMachines", "The cluster has %s; a shrink leads to fewer.", count(len(stay), "node"))
 	}

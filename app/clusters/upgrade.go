@@ -48,9 +48,9 @@ func draftUpgrade(ctx context.Context, u *Clusters, r request, c *change) error 
 				c.version(loom.KindService, &newest.Base)
 			}
 		case !there && len(in.Services) > 0:
-			return invalid("services", "The catalog has no service “%s” any more, so there is nothing newer.", name)
+			return invalid("services", "The service “%s” is no longer in the catalog, so it has no newer version.", name)
 		case !there:
-			c.warn("The catalog has no service “%s” any more; it stays as it is.", name)
+			c.warn("The service “%s” is no longer in the catalog and stays unchanged.", name)
 		}
 	}
 	if len(c.Services) == 0 {

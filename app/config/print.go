@@ -18,11 +18,11 @@ func (o Option) Describe() string {
 func Markdown() string {
 	var b strings.Builder
 	b.WriteString("# Configuration\n\n")
-	b.WriteString("Printed from the table in `app/config`; change it there and run `make generate`.\n\n")
+	b.WriteString("Generated from the table in `app/config`. Change it there and run `make generate`.\n\n")
 	b.WriteString("Every option is an environment variable and a flag of the same name (`LOOM_LISTEN_ADDR`, `--listen-addr`). ")
-	b.WriteString("A flag beats the environment, which beats a file named by the variable with `_FILE` behind it, which beats the default. ")
-	b.WriteString("`PORT` and `DATABASE_URL` are honoured where `LOOM_LISTEN_ADDR` and `LOOM_DATABASE_URL` are not set. ")
-	b.WriteString("`loom config` prints what is in force and where it came from.\n\n")
+	b.WriteString("Precedence: flag, environment variable, the file that the variable with `_FILE` appended names, default. ")
+	b.WriteString("`PORT` and `DATABASE_URL` count if `LOOM_LISTEN_ADDR` and `LOOM_DATABASE_URL` are not set. ")
+	b.WriteString("`loom config` prints the options in force and their sources.\n\n")
 	b.WriteString("| variable | type | default | used by | meaning |\n|---|---|---|---|---|\n")
 	for _, o := range Options {
 		def := "–"

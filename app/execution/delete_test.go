@@ -33,7 +33,7 @@ func TestDeleteGoesOnBehindAFailure(t *testing.T) {
 	w.fail(w.deliver(3), hopeless)
 	w.end()
 	w.expect("failed incomplete", `SELECT o.status || ' ' || c.status FROM operations o JOIN clusters c ON c.id = o.cluster_id`)
-	w.expect("2 machines could not be deleted; Loom goes on trying. Task 1 on node 1000 failed first: the cloud says no", `SELECT message FROM operations`)
+	w.expect("2 machines could not be deleted; Loom keeps trying. Task 1 on node 1000 failed first: the cloud says no", `SELECT message FROM operations`)
 	w.expect("m1000 1 the cloud says no, m1002 1 the cloud says no",
 		`SELECT string_agg(machine_id || ' ' || tries || ' ' || last_error, ', ' ORDER BY machine_id) FROM leftovers WHERE ended_at IS NULL AND provider_name = 'lab'`)
 	w.expect("failed deleted failed", `SELECT string_agg(state, ' ' ORDER BY number) FROM nodes`)
@@ -44,7 +44,7 @@ func TestDeleteGoesOnBehindAFailure(t *testing.T) {
 	w.complete(w.deliver(11), loom.TaskResult{Result: map[string]any{"providerid": nil}})
 	w.fail(w.deliver(12), hopeless)
 	w.end()
-	w.expect("The machine of node 1002 could not be deleted; Loom goes on trying. Task 12 failed: the cloud says no", `SELECT message FROM operations ORDER BY id DESC LIMIT 1`)
+	w.expect("The machine of node 1002 could not be deleted; Loom keeps trying. Task 12 failed: the cloud says no", `SELECT message FROM operations ORDER BY id DESC LIMIT 1`)
 	w.expect("m1000 1 removed, m1002 2 ", `SELECT string_agg(machine_id || ' ' || tries || ' ' || ending, ', ' ORDER BY machine_id) FROM leftovers`)
 	// The third one ends it.
 	w.second(loom.ClusterDelete, 2)

@@ -173,7 +173,7 @@ func recordLeftovers(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, end *
 func leftoverMessage(failed []store.FailedDelete) string {
 	f := failed[0]
 	if len(failed) == 1 {
-		return fmt.Sprintf("The machine of node %d could not be deleted; Loom goes on trying. Task %d failed: %s", f.NodeNumber, f.Number, f.Message)
+		return fmt.Sprintf("The machine of node %d could not be deleted; Loom keeps trying. Task %d failed: %s", f.NodeNumber, f.Number, f.Message)
 	}
-	return fmt.Sprintf("%d machines could not be deleted; Loom goes on trying. Task %d on node %d failed first: %s", len(failed), f.Number, f.NodeNumber, f.Message)
+	return fmt.Sprintf("%d machines could not be deleted; Loom keeps trying. Task %d on node %d failed first: %s", len(failed), f.Number, f.NodeNumber, f.Message)
 }

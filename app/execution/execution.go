@@ -182,7 +182,7 @@ func (o *Operations) StoreFact(ctx context.Context, key AttemptKey, facts map[st
 		return err
 	}
 	if !held {
-		return loom.NewError(loom.Conflict, "Attempt %d does not hold its task any more.", key.Attempt)
+		return loom.NewError(loom.Conflict, "Attempt %d no longer holds its task.", key.Attempt)
 	}
 	return nil
 }

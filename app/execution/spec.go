@@ -60,7 +60,7 @@ func (o *Operations) Spec(ctx context.Context, key AttemptKey) (*loom.TaskSpec, 
 	}
 	f := facts[key]
 	if f == nil {
-		return nil, loom.NewError(loom.Conflict, "Attempt %d does not hold its task any more.", key.Attempt)
+		return nil, loom.NewError(loom.Conflict, "Attempt %d no longer holds its task.", key.Attempt)
 	}
 	return o.Build(ctx, f)
 }
@@ -211,7 +211,7 @@ const (
 // config with its macros expanded.
 func fillService(s *loom.TaskSpec, f *store.SpecFacts, nodes *clusterNodes) error {
 	if f.ServiceCopy == nil {
-		return specError("The cluster has no service “%s” any more.", f.Service)
+		return specError("The cluster no longer has the service “%s”.", f.Service)
 	}
 	action, ok := f.ServiceCopy.Provisioner.Actions[f.Action]
 	if !ok {

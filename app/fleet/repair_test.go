@@ -160,7 +160,7 @@ func TestRepairsAfterAGap(t *testing.T) {
 	w.exec(`UPDATE clusters SET repair = '{"service": "do"}'`)
 	w.fleet = fleet.New(w.db.DB)
 	w.decide(0)
-	if got := w.decided(); got != "held what was seen is older than the last outage of Loom" {
+	if got := w.decided(); got != "held the last check is older than the last outage of Loom" {
 		t.Errorf("after a restart: %q", got)
 	}
 	w.record("p1", w.seen(0, false, "exit status 7"))
@@ -196,7 +196,7 @@ func TestReplacementsAreCertain(t *testing.T) {
 	w.record("p1", w.down(1))
 	w.expect(loom.HealthDegraded, loom.HealthHealthy, loom.HealthGone)
 	w.decide(0)
-	if got := w.decided(); got != "held what was seen is older than the last outage of Loom" {
+	if got := w.decided(); got != "held the last check is older than the last outage of Loom" {
 		t.Errorf("an old list: %q", got)
 	}
 	w.listed(0, map[int]loom.MachineState{1: loom.StateMissing})

@@ -67,7 +67,7 @@ func (u *Hooks) Send(ctx context.Context, id loom.DeliveryID) (outcome loom.Deli
 	case d.Due > 0:
 		return loom.DeliveryOutcome{After: d.Due}, false, nil
 	case !d.To.Enabled:
-		return loom.DeliveryOutcome{Status: loom.DeliveryFailed, Error: "The hook was switched off before it could be told."}, true, nil
+		return loom.DeliveryOutcome{Status: loom.DeliveryFailed, Error: "The hook was switched off before it could be called."}, true, nil
 	case d.Blocking && !d.Waits:
 		return loom.DeliveryOutcome{Status: loom.DeliveryFailed, Error: "The operation ended before the hook could be asked."}, true, nil
 	}
@@ -116,7 +116,7 @@ func judge(d store.DueDelivery, code int, answer string, err error) loom.Deliver
 	}
 	o.Status, o.After = loom.DeliveryFailed, 0
 	if d.Blocking && d.To.OnTimeout != loom.OnTimeoutGo {
-		o.Refusal = fmt.Sprintf("The hook “%s” gave no answer that counts within %s: %s", d.To.Name, patience, o.Error)
+		o.Refusal = fmt.Sprintf("The hook “%s” gave no valid answer within %s: %s", d.To.Name, patience, o.Error)
 	}
 	return o
 }

@@ -58,7 +58,7 @@ func (u *Hooks) checkInput(actor loom.Actor, in Input) (loom.Hook, error) {
 	}
 	if s := in.Secret; s != nil && (len(*s) < minSecret || len(*s) > maxSecret || !printable(*s)) {
 		errs = append(errs, loom.FieldError{Field: "secret",
-			Message: fmt.Sprintf("A secret has %d to %d printable ASCII characters; leave it out to have one made up.", minSecret, maxSecret)})
+			Message: fmt.Sprintf("Enter %d–%d printable ASCII characters, or omit the secret to generate one.", minSecret, maxSecret)})
 	}
 	return h, loom.InvalidFields(errs)
 }
@@ -75,7 +75,7 @@ func checkLists(h *loom.Hook) []loom.FieldError {
 		h.Events = loom.OperationEvents
 	}
 	if h.LegacyBody && slices.Contains(h.Events, loom.HookHealth) {
-		errs = append(errs, loom.FieldError{Field: "events", Message: "The body of the predecessor says nothing of health; leave out the event health, or send Loom’s own body."})
+		errs = append(errs, loom.FieldError{Field: "events", Message: "The legacy payload has no health event. Remove the event health, or turn off the legacy payload."})
 	}
 	for i, a := range h.Actions {
 		if !slices.Contains(loom.HookActions, a) {
@@ -117,7 +117,7 @@ func (u *Hooks) badURL(text string) string {
 	case target.User != nil:
 		return "Leave user and password out of the address; deliveries are signed with the hook's secret."
 	case target.Fragment != "":
-		return "Leave out the part behind “#”; it is never sent."
+		return "Remove the part after “#”. It is never sent."
 	}
 	if port := target.Port(); port != "" {
 		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {

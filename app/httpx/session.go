@@ -172,7 +172,7 @@ func (s *Sessions) ActorChanging(r *http.Request) (loom.Actor, loom.Session, err
 	}
 	actor, ok := session.Values["actor"].(loom.Actor)
 	if !ok {
-		return loom.Actor{}, loom.Session{}, loom.NewError(loom.Unauthenticated, "Sign in to go on.")
+		return loom.Actor{}, loom.Session{}, loom.NewError(loom.Unauthenticated, "Sign in to continue.")
 	}
 	actor.RequestID = RequestID(r)
 	info, _ := session.Values["info"].(loom.Session)

@@ -63,7 +63,7 @@ func (e *environment) benchClouds(ctx context.Context, nodes int) (err error) {
 		return err
 	}
 	fmt.Fprintf(e.Out, "\nCalls of %d nodes that are made at once and deleted at once, at fake clouds\n\n"+
-		"  %-30s %8s %8s %10s %10s %10s %9s %9s\n", nodes, "", "a node", "create", "sign-ins", "in flight", "given up", "doubles", "took")
+		"  %-30s %8s %8s %10s %10s %10s %9s %9s\n", nodes, "", "a node", "create", "sign-ins", "in flight", "dropped", "doubles", "took")
 	for _, c := range clouds {
 		if err := e.benchCloud(provider.WithEnv(ctx, provider.Env{Files: dir}), c, nodes); err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)

@@ -272,7 +272,7 @@ func (b *benchInstance) measureBusy(ctx context.Context, pattern loom.ClusterID,
 SELECT count(*) FILTER (WHERE status = 'running') AS running, count(*) FILTER (WHERE status = 'complete') AS ended
 FROM tasks WHERE operation_id = $1 AND NOT gate`, int64(op.Row))
 		if err == nil && n.Ended > 0 {
-			err = fmt.Errorf("%d tasks ended before all %d were at work", n.Ended, workers)
+			err = fmt.Errorf("%d tasks ended before all %d were running", n.Ended, workers)
 		}
 		return n.Running == workers, err
 	}); err != nil {

@@ -139,7 +139,7 @@ func (b *benchInstance) measurePickUps(ctx context.Context, queued, pickUps int)
 	if _, err := b.begin(ctx, heavy, chainsPlan(nodes, 1)); err != nil {
 		return err
 	}
-	if err := b.wait(ctx, "the other tenant to be at work", func() (bool, error) {
+	if err := b.wait(ctx, "the other tenant to run tasks", func() (bool, error) {
 		var n int
 		err := b.System.DB.GetContext(ctx, &n, `SELECT count(*) FROM tasks WHERE cluster_id = $1 AND status = 'running'`, int64(heavy))
 		return n == heavyWorkers, err
@@ -171,7 +171,7 @@ func (b *benchInstance) measurePickUps(ctx context.Context, queued, pickUps int)
 	row("alone", alone)
 	row(fmt.Sprintf("while %d tasks of another tenant wait", left), beside)
 	fmt.Fprintf(b.Out, "  %-44s %9.2f %9.2f\n", "ratio", ratio(beside, alone, 50), ratio(beside, alone, 99))
-	fmt.Fprintf(b.Out, "\n  share of one core meanwhile: provisioner %.1f %%, PostgreSQL %.1f %%\n",
+	fmt.Fprintf(b.Out, "\n  share of one core at that time: provisioner %.1f %%, PostgreSQL %.1f %%\n",
 		share(after.provisioner-before.provisioner, took), share(after.postgres-before.postgres, took))
 	return nil
 }

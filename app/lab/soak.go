@@ -81,7 +81,7 @@ type Soak struct {
 	Seed   uint64        `placeholder:"N" help:"Seed of the faults. The one that a run printed repeats its faults [random]."`
 	Lanes  int           `default:"3" placeholder:"N" help:"Number of installations that run side by side [3]."`
 	Nodes  int           `default:"20" placeholder:"N" help:"Nodes of their clusters [20]."`
-	Lease  time.Duration `default:"1.5s" placeholder:"TIME" help:"Lease of their processes, 1s to 1m [1.5s]. Longer on a busy host: a process that stands still for longer counts as dead."`
+	Lease  time.Duration `default:"1.5s" placeholder:"TIME" help:"Lease of their processes, 1s to 1m [1.5s]. Longer on a busy host: a process that stalls for longer counts as dead."`
 	Health bool          `help:"Make simulated machines, lists of providers and processes fail, and check what Loom repairs by itself."`
 	Fault  string        `placeholder:"FAULTS" help:"Faults that every provisioner and scheduler gets once instead, such as execution.CompleteTasks.after:3:kill; then there is one cluster."`
 }

@@ -215,7 +215,7 @@ func (l *soakLane) checkNotices(ctx context.Context) error {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			l.soak.fail(l, fmt.Sprintf("of %d operations, %d told of their begin and %d of their end", operations, started, ended))
+			l.soak.fail(l, fmt.Sprintf("of %d operations, %d announced their start and %d their end", operations, started, ended))
 			return nil
 		}
 		select {

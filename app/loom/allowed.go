@@ -38,7 +38,7 @@ func (c *Cluster) WhyNot(verb ChangeKind, latest *Operation) string {
 	case verb == ChangePause && latest.Status == OperationPaused:
 		return fmt.Sprintf("Operation %d is paused already.", latest.Ref.Number)
 	case verb == ChangePause && latest.Status != OperationRunning:
-		return fmt.Sprintf("Operation %d is not running any more.", latest.Ref.Number)
+		return fmt.Sprintf("Operation %d is no longer running.", latest.Ref.Number)
 	case verb == ChangeResume && latest.Status != OperationPaused:
 		return fmt.Sprintf("Operation %d is not paused.", latest.Ref.Number)
 	case verb == ChangeAbort && (latest.Status == OperationFailing || latest.Status.Final()):
@@ -72,7 +72,7 @@ func (s *ClusterSummary) WhyNot(verb ChangeKind) string {
 func (o *Operation) WhyNotSkipped(t *Task) string {
 	switch {
 	case o.Status != OperationPaused:
-		return fmt.Sprintf("Operation %d is not paused; pause it first, then leave out task %d.", o.Ref.Number, t.Ref.Number)
+		return fmt.Sprintf("Operation %d is not paused. Pause it first, then skip task %d.", o.Ref.Number, t.Ref.Number)
 	case t.Status == TaskBlocked:
 		return fmt.Sprintf("Task %d still waits for others; only what is next can be left out.", t.Ref.Number)
 	case t.Status == TaskRunning:
@@ -127,7 +127,7 @@ func (c *Cluster) wrongStatus(verb ChangeKind, latest *Operation) string {
 		}
 		return fmt.Sprintf("Operation %d (%s) %s.", latest.Ref.Number, latest.Action.Verb(), state)
 	case ClusterTerminated:
-		return "The cluster is gone."
+		return "The cluster is deleted."
 	case ClusterActive:
 		if verb == ChangeRetry {
 			if latest != nil && latest.Action == ClusterAuthorize && latest.Status != OperationComplete {

@@ -65,7 +65,7 @@ type Base struct {
 	Description string `json:"description,omitempty" new:"" label:"Description" help:"One or two sentences about what it is for." own:"form page"`
 	Icon        string `json:"icon,omitempty" label:"Icon" help:"The name of an icon, or a reference that begins with https: or data:image/." own:"form page"`
 	Version     int    `json:"version,omitempty" decode:"own" own:"form page"`
-	Deprecated  bool   `json:"deprecated,omitempty" label:"Deprecated" help:"Not offered for choosing any more; what names it goes on working." own:"form page"`
+	Deprecated  bool   `json:"deprecated,omitempty" label:"Deprecated" help:"Hidden from pickers. Entries that use it keep working." own:"form page"`
 }
 
 // Entry is any catalog entry.

@@ -136,8 +136,8 @@ var (
 )
 
 const (
-	losesMachines  = "The cluster is protected; take the protection off first."
-	losesDisks     = "The cluster is protected, and other hardware means other machines, without what is on the disks of the present ones; take the protection off first."
+	losesMachines  = "The cluster is protected. Unprotect it first."
+	losesDisks     = "The cluster is protected, and other hardware means new machines with empty disks. Unprotect it first."
 	configNotGone  = "A config that failed is looked into and set right: configure again, or roll back to the config before."
 	repairNotGone  = "A repair of machines that stay changes no layout, so there is none to go back to: retry it, or repair again."
 	runtimeNotGone = "Starting and stopping changes no layout, so there is none to go back to: start or stop the services again."
@@ -168,7 +168,7 @@ var Changes = []Change{
 	{Kind: ChangeResize, Action: ClusterResize, Verb: "change hardware", Title: "Change the hardware of", Previewed: true, Heavy: true,
 		Allowed: whenActive, Protected: losesDisks},
 	{Kind: ChangeRepair, Action: ClusterRepair, How: RepairByReplacement, Verb: "repair", Title: "Repair", Previewed: true, Allowed: whenIdle, WayOut: "repair it",
-		NotUndone: "A repair replaces what was broken before it, so there is nothing to go back to: retry it, or repair again."},
+		NotUndone: "A repair can't be rolled back. Retry it, or repair again."},
 	{Kind: ChangeRepair, Action: RepairRestart, How: RepairByRestart, Verb: "restart on nodes", Previewed: true, Allowed: whenIdle, NotUndone: repairNotGone},
 	{Kind: ChangeRepair, Action: RepairConfigure, How: RepairByConfigure, Verb: "put back files", Previewed: true, Allowed: whenIdle, NotUndone: repairNotGone},
 	{Kind: ChangeRepair, Action: RepairReboot, How: RepairByReboot, Verb: "reboot", Previewed: true, Allowed: whenIdle, NotUndone: repairNotGone},

@@ -22,8 +22,8 @@ type ServiceCheck struct {
 	Interval int `json:"interval,omitempty" label:"Interval" help:"Seconds between two checks, 15 to 3600; 60 if empty."`
 	Timeout  int `json:"timeout,omitempty" label:"Timeout" help:"Seconds that a check may take, 1 to 30; 5 if empty."`
 	// Failures and Passes in a row change the status.
-	Failures int `json:"failures,omitempty" label:"Failures" help:"So many failed checks in a row make the service failing; 3 if empty."`
-	Passes   int `json:"passes,omitempty" label:"Passes" help:"So many passed checks in a row make it passing again; 2 if empty."`
+	Failures int `json:"failures,omitempty" label:"Failures" help:"Failed checks in a row until the service is failing. Default: 3."`
+	Passes   int `json:"passes,omitempty" label:"Passes" help:"Passed checks in a row until it is passing again. Default: 2."`
 	// Grace is in seconds.
 	Grace int `json:"grace,omitempty" label:"Grace" help:"Seconds after a start in which a failed check does not count; 60 if empty."`
 }

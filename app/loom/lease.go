@@ -30,9 +30,9 @@ func (l LeaseRule) Grant(wanted int64) (int64, []FieldError) {
 	case millis < 0:
 		return refuse("A lease cannot be negative; leave it out for the template's own.")
 	case millis > longestLease.Milliseconds():
-		return refuse("A lease is at most 100 years; ask for 0 if the cluster is to live for ever.")
+		return refuse("A lease is at most 100 years. Enter 0 for no expiry.")
 	case wanted == 0 && l.Initial > 0:
-		return refuse("The template does not allow clusters that live for ever; ask for at most %s.", Duration(l.Initial))
+		return refuse("The template requires an expiry. Enter at most %s.", Duration(l.Initial))
 	case l.Initial > 0 && millis > l.Initial:
 		return refuse("The template allows an initial lease of at most %s.", Duration(l.Initial))
 	case l.Max > 0 && (millis == 0 || millis > l.Max):
@@ -51,27 +51,27 @@ func (l LeaseRule) CheckChange(status ClusterStatus, created, expires, wanted ti
 	}
 	switch status {
 	case ClusterTerminated:
-		return refuse("The cluster is gone; it has no lease to change.")
+		return refuse("The cluster is deleted and has no lease.")
 	case ClusterPending:
-		return refuse("An operation of the cluster is under way; change the lease when it has ended.")
+		return refuse("An operation of the cluster is running. Change the expiry when it has ended.")
 	}
 	longest := time.Duration(l.Max) * time.Millisecond
 	step := time.Duration(l.Step) * time.Millisecond
 	switch {
 	case wanted.IsZero() && l.Max > 0:
-		return refuse("The template allows leases of at most %s, so the cluster cannot live for ever.", Duration(l.Max))
+		return refuse("The template allows leases of at most %s, so the cluster needs an expiry.", Duration(l.Max))
 	case wanted.IsZero():
 		return nil
 	case wanted.Before(created):
-		return refuse("The end of the lease lies before the creation of the cluster; null means never, where the template allows that.")
+		return refuse("The expiry is before the creation of the cluster. null means no expiry, if the template allows it.")
 	case wanted.Sub(created) > longestLease:
-		return refuse("A lease is at most 100 years; leave the end open if the cluster is to live for ever.")
+		return refuse("A lease is at most 100 years. Set no expiry for longer.")
 	case l.Max == 0:
 		return nil // without a maximum the step is not enforced either
 	case wanted.After(created.Add(longest)):
 		return refuse("The template allows leases of at most %s, counted from the creation of the cluster.", Duration(l.Max))
 	case l.Step > 0 && !expires.IsZero() && wanted.Sub(expires) > step:
-		return refuse("One change may prolong the lease by at most %s.", Duration(l.Step))
+		return refuse("One change may extend the lease by at most %s.", Duration(l.Step))
 	}
 	return nil
 }
@@ -102,10 +102,10 @@ func (l LeaseRule) Limits(created, expires time.Time) LeaseLimits {
 }
 
 // Duration writes milliseconds for people in at most two units: "8 hours",
-// "1 day 12 hours". 0 is "for ever".
+// "1 day 12 hours". 0 is "no expiry".
 func Duration(millis int64) string {
 	if millis == 0 {
-		return "for ever"
+		return "no expiry"
 	}
 	var parts []string
 	rest := millis

@@ -138,7 +138,7 @@ func TestLeaseLimitsAgreeWithChange(t *testing.T) {
 func TestDuration(t *testing.T) {
 	t.Parallel()
 	for millis, want := range map[int64]string{
-		0: "for ever", 1: "1 millisecond", 8 * hour: "8 hours", 36 * hour: "1 day 12 hours", 24*hour + 60_000: "1 day", 90_000: "1 minute 30 seconds",
+		0: "no expiry", 1: "1 millisecond", 8 * hour: "8 hours", 36 * hour: "1 day 12 hours", 24*hour + 60_000: "1 day", 90_000: "1 minute 30 seconds",
 	} {
 		if got := loom.Duration(millis); got != want {
 			t.Errorf("Duration(%d) = %q, want %q", millis, got, want)

@@ -39,7 +39,7 @@ type Probe struct {
 type ProbeCheck struct {
 	Name    string `json:"name"`
 	OK      bool   `json:"ok"`
-	Message string `json:"message" description:"What was found, and the remedy where it is wrong."`
+	Message string `json:"message" description:"The result, and the remedy for a failure."`
 	// Millis is how long it took.
 	Millis int64 `json:"ms" description:"How long it took."`
 }

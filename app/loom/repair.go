@@ -207,7 +207,7 @@ var repairBrakes = []struct {
 	{"the cluster is busy or not active", func(f *RepairFacts, _ RepairHow) bool { return !f.Idle }},
 	{"the cluster ends within an hour", func(f *RepairFacts, _ RepairHow) bool { return !f.Ends.IsZero() && f.Ends.Sub(f.Now) < EndsSoon }},
 	{"many machines do not answer, so Loom doubts what it sees", func(f *RepairFacts, _ RepairHow) bool { return f.Doubt }},
-	{"what was seen is older than the last outage of Loom", func(f *RepairFacts, _ RepairHow) bool { return !f.Seen.After(f.Gap) }},
+	{"the last check is older than the last outage of Loom", func(f *RepairFacts, _ RepairHow) bool { return !f.Seen.After(f.Gap) }},
 	{"nobody has looked at the node for too long", func(f *RepairFacts, _ RepairHow) bool { return f.Unknown }},
 	{"too many nodes of the cluster are bad", func(f *RepairFacts, _ RepairHow) bool { return f.Bad > max(1, f.Nodes/5) }},
 	{"too much goes wrong at the provider", func(f *RepairFacts, _ RepairHow) bool { return f.ProviderIncidents > max(2, f.ProviderNodes/20) }},

@@ -43,7 +43,7 @@ func TestDecideRepair(t *testing.T) {
 		{"ends soon", IncidentService, func(f *RepairFacts) { f.Ends = now.Add(59 * time.Minute) }, RepairHeld, RepairByRestart, "the cluster ends within an hour"},
 		{"ends later", IncidentService, func(f *RepairFacts) { f.Ends = now.Add(time.Hour) }, RepairBegun, RepairByRestart, ""},
 		{"doubt", IncidentService, func(f *RepairFacts) { f.Doubt = true }, RepairHeld, RepairByRestart, "many machines do not answer, so Loom doubts what it sees"},
-		{"before the gap", IncidentService, func(f *RepairFacts) { f.Gap = f.Seen }, RepairHeld, RepairByRestart, "what was seen is older than the last outage of Loom"},
+		{"before the gap", IncidentService, func(f *RepairFacts) { f.Gap = f.Seen }, RepairHeld, RepairByRestart, "the last check is older than the last outage of Loom"},
 		{"two of ten", IncidentService, func(f *RepairFacts) { f.Bad = 2 }, RepairBegun, RepairByRestart, ""},
 		{"three of ten", IncidentService, func(f *RepairFacts) { f.Bad = 3 }, RepairHeld, RepairByRestart, "too many nodes of the cluster are bad"},
 		{"one of one", IncidentService, func(f *RepairFacts) { f.Nodes = 1 }, RepairBegun, RepairByRestart, ""},

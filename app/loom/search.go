@@ -50,7 +50,7 @@ func ParseSearch(text string, fields ...string) (words []string, terms []SearchT
 				hint = fmt.Sprintf(" Did you mean “%s:”?", near)
 			}
 			return nil, nil, InvalidFields([]FieldError{{Field: "q", Message: fmt.Sprintf(
-				"There is no field “%s”.%s Fields are %s; put a text with a colon in double quotes to search for it as it is.", term.Field, hint, strings.Join(fields, ", "))}})
+				"There is no field “%s”.%s Fields are %s; to search for text with a colon, put it in double quotes.", term.Field, hint, strings.Join(fields, ", "))}})
 		}
 		if len(term.Values) == 0 {
 			return nil, nil, InvalidFields([]FieldError{{Field: "q", Message: fmt.Sprintf("“%s:” needs a value, such as %s:name.", term.Field, term.Field)}})

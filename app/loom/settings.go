@@ -24,7 +24,7 @@ type Settings struct {
 	// MaxTokenDays is the longest life of a token; nil lets tokens live for ever.
 	MaxTokenDays *int `json:"maxTokenDays" description:"null: no maximum." nullable:"true"`
 	// RequireLease refuses clusters that would live for ever.
-	RequireLease bool `json:"requireLease" description:"Every cluster has an end."`
+	RequireLease bool `json:"requireLease" description:"Every cluster needs an expiry."`
 	// AutomaticRepairs lets Loom repair by itself where a policy says so; that of the superadmin
 	// tenant holds for all.
 	AutomaticRepairs bool `json:"automaticRepairs" description:"Loom repairs by itself what the repair policies of clusters let it."`
@@ -61,7 +61,7 @@ func (s *Settings) Normalize() []FieldError {
 		errs = append(errs, FieldError{"leaseGraceHours", fmt.Sprintf("%d is no number of hours from 0 to %d.", s.LeaseGraceHours, maxLeaseHours)})
 	}
 	if d := s.MaxTokenDays; d != nil && (*d < 1 || *d > maxTokenDays) {
-		errs = append(errs, FieldError{"maxTokenDays", fmt.Sprintf("%d is no number of days from 1 to %d; null lets tokens live for ever.", *d, maxTokenDays)})
+		errs = append(errs, FieldError{"maxTokenDays", fmt.Sprintf("%d is not between 1 and %d days. null sets no maximum.", *d, maxTokenDays)})
 	}
 	if s.RepairsPerDay < 0 || s.RepairsPerDay > maxRepairsPerDay {
 		errs = append(errs, FieldError{"repairsPerDay", fmt.Sprintf("%d is no number of repairs from 0 to %d.", s.RepairsPerDay, maxRepairsPerDay)})
@@ -75,5 +75,5 @@ func (s Settings) CheckLease(field string, forEver bool) []FieldError {
 	if !s.RequireLease || !forEver {
 		return nil
 	}
-	return []FieldError{{field, "In this tenant every cluster has an end; give one."}}
+	return []FieldError{{field, "This tenant requires an expiry. Enter one."}}
 }

@@ -358,7 +358,7 @@ func (f *Processes) Verify(ctx context.Context, actor loom.Actor, provider strin
 	}
 	v, err := store.VerificationByID(ctx, f.db, actor.Tenant, id)
 	if errors.Is(err, loom.NotFound) {
-		return loom.Probe{}, loom.NewError(loom.Unavailable, "The answer of the provider is not there any more; verify again.")
+		return loom.Probe{}, loom.NewError(loom.Unavailable, "The answer of the provider has expired. Verify again.")
 	}
 	return v.Answer, err
 }

@@ -75,7 +75,7 @@ func noProcess(kind string, id loom.ProcessID) error {
 	if kind == "" {
 		kind = "process"
 	}
-	return loom.NewError(loom.NotFound, "There is no %s “%.80s”, or not any more.", kind, id)
+	return loom.NewError(loom.NotFound, "There is no %s “%.80s”.", kind, id)
 }
 
 func (f *Processes) list(ctx context.Context, q sqlx.ExtContext, kind string) ([]Process, error) {

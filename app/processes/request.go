@@ -221,7 +221,7 @@ func (f *Processes) timeoutError(ctx context.Context, tenant loom.TenantID, id i
 		return err
 	}
 	seconds := f.opts.AskTimeout.Seconds()
-	e := loom.NewError(loom.Unavailable, "The provider did not answer within %g s; %s goes on, look again in a while.", seconds, what)
+	e := loom.NewError(loom.Unavailable, "The provider did not answer within %g s; %s continues. Check again later.", seconds, what)
 	if dropped {
 		e = loom.NewError(loom.Unavailable, "No provisioner answered within %g s, so nothing was done. Start one with “loom provisioner”, or look at the processes why none takes work, and try again.", seconds)
 	}

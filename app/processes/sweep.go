@@ -361,7 +361,7 @@ func (f *Processes) removeMachine(ctx context.Context, r store.ProviderRequest, 
 	case orphaned, second:
 		return asker.Remove(ctx, machines[i].call, machines[i].TaggedMachine, v == second)
 	case unsure:
-		return loom.NewError(loom.Conflict, "An operation of cluster %s is at work and may need the machine; try again when it has ended.", o.Cluster)
+		return loom.NewError(loom.Conflict, "An operation of cluster %s is running and may need the machine. Try again when it has ended.", o.Cluster)
 	}
 	return loom.NewError(loom.Conflict, "The machine %s belongs to a live node of cluster %s now, or may come to, so it stays.", o.Machine, o.Cluster)
 }

@@ -160,7 +160,7 @@ func DeletedCatalogEntry(ctx context.Context, db sqlx.ExtContext, tenant loom.Te
 	var found DeletedEntry
 	err := wrap(sqlx.GetContext(ctx, db, &found, deletedEntry, tenant, kind.Word(), id), "read a deleted %s", kind.Word())
 	if errors.Is(err, loom.NotFound) {
-		err = loom.NewError(loom.NotFound, "The audit does not hold this deleted %s any more.", kind.Word())
+		err = loom.NewError(loom.NotFound, "The audit log no longer has this deleted %s.", kind.Word())
 	}
 	return found, err
 }

@@ -282,7 +282,7 @@ func LatestSteps(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, c
 		Open      bool   `db:"open"`
 	}
 	if err := sqlx.SelectContext(ctx, q, &rows, latestSteps, tenant, int64(cluster), pq.Array(ids)); err != nil {
-		return nil, wrap(err, "read what was done on %d nodes of cluster %s", len(nodes), cluster)
+		return nil, wrap(err, "read the operations of %d nodes of cluster %s", len(nodes), cluster)
 	}
 	steps := make([]Step, len(rows))
 	for i, r := range rows {

@@ -302,7 +302,7 @@ func leaveOut(ctx context.Context, tx *sqlx.Tx, operation int64, skipped map[int
 		numbers, by, reasons = append(numbers, int64(number)), append(by, string(s.By)), append(reasons, cleanText(s.Reason))
 	}
 	_, err := tx.ExecContext(ctx, leaveOutTasks, operation, pq.Array(numbers), pq.Array(by), pq.Array(reasons))
-	return wrap(err, "leave out %d tasks", len(skipped))
+	return wrap(err, "skip %d tasks", len(skipped))
 }
 
 // nullable is JSON to store, nil for none.

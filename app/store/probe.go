@@ -49,7 +49,7 @@ ORDER BY provider_name, offer_id, id DESC LIMIT $3`
 func Verifications(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, kind loom.OfferKind) ([]Verification, error) {
 	var rows []verificationRow
 	if err := sqlx.SelectContext(ctx, q, &rows, verifications, tenant, kind, maxVerifications); err != nil {
-		return nil, wrap(err, "read what was verified")
+		return nil, wrap(err, "read verifications")
 	}
 	found := make([]Verification, len(rows))
 	for i, row := range rows {

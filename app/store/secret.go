@@ -158,7 +158,7 @@ UPDATE secrets SET sealed = $5 WHERE tenant_id = $1 AND entity = $2 AND field = 
 func ResealSecretAllTenants(ctx context.Context, tx *sqlx.Tx, was SecretRow, sealed []byte) (bool, error) {
 	result, err := tx.ExecContext(ctx, resealSecret, was.Tenant, was.Entity, was.Field, was.Sealed, sealed)
 	if err != nil {
-		return false, wrap(err, "seal %s of %s anew", was.Field, was.Entity)
+		return false, wrap(err, "reseal %s of %s", was.Field, was.Entity)
 	}
 	n, err := result.RowsAffected()
 	return n > 0, err

@@ -117,7 +117,7 @@ WHERE task_id = $1 AND number = $2`
 func CloseAttempt(ctx context.Context, tx *sqlx.Tx, h *HeldTask, status loom.AttemptStatus, r loom.TaskResult) error {
 	facts, err := factsBody(r.Result)
 	if err != nil {
-		return fmt.Errorf("what task %d told: %w", h.Key.Task, err)
+		return fmt.Errorf("result of task %d: %w", h.Key.Task, err)
 	}
 	_, err = tx.ExecContext(ctx, closeAttempt, h.Key.Task, h.Key.Attempt, status, r.Status, cleanText(r.Message), tail(r.Stdout), tail(r.Stderr), facts)
 	if err != nil {

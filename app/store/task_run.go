@@ -179,7 +179,7 @@ func ReconcileAllTenants(ctx context.Context, tx *sqlx.Tx, id loom.OperationID) 
 func RecallAllTenants(ctx context.Context, tx *sqlx.Tx) (int, error) {
 	var n int
 	err := tx.GetContext(ctx, &n, `SELECT loom_recall()`)
-	return n, wrap(err, "recall what was delivered and forgotten")
+	return n, wrap(err, "recall forgotten deliveries")
 }
 
 // WakeWaitingAllTenants wakes the queues on which something waits for longer than

@@ -52,7 +52,7 @@ func TestGeneratedPasswordComesFirst(t *testing.T) {
 	v.get(form+"?next=%2Fclusters").shows(t, 200, "An administrator generated your present password", "Sign out", `value="/clusters"`).hides(t, "Back to your account")
 	v.get(form+"?next=https://evil.example/").shows(t, 200).hides(t, "evil.example")
 	const fresh = "four words in a row"
-	v.post(form, "oldPassword", made, "password", made, "repeat", made).shows(t, 422, "This is the present password", "An administrator generated").hides(t, made)
+	v.post(form, "oldPassword", made, "password", made, "repeat", made).shows(t, 422, "This is your current password", "An administrator generated").hides(t, made)
 	v.post(form, "oldPassword", made, "password", "Basketball1", "repeat", "Basketball1").shows(t, 422, "one of the most common passwords")
 	v.post(form, "oldPassword", made, "password", fresh, "repeat", fresh, "next", "/clusters?sort=name").goes(t, "/clusters?sort=name")
 	v.get("/clusters").shows(t, 200, "Changed your password")

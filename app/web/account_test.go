@@ -98,7 +98,7 @@ func TestPasswordChange(t *testing.T) {
 	const fresh = "planted fresh password"
 	v.post("/account/password", "oldPassword", old, "password", fresh, "repeat", "something else").shows(t, 422, "The two new passwords differ").hides(t, fresh, old)
 	v.post("/account/password", "oldPassword", old, "password", "short", "repeat", "short").shows(t, 422, "characters")
-	v.post("/account/password", "oldPassword", "wrong", "password", fresh, "repeat", fresh).shows(t, 422, "This is not your present password.").hides(t, fresh)
+	v.post("/account/password", "oldPassword", "wrong", "password", fresh, "repeat", fresh).shows(t, 422, "This is not your current password.").hides(t, fresh)
 	v.post("/account/password", "oldPassword", old, "password", fresh, "repeat", fresh).goes(t, "/account")
 	v.get("/account").shows(t, 200, "Changed your password")
 	other.get("/account").goes(t, "/login?next=%2Faccount")

@@ -384,7 +384,7 @@ func TestLeaseIsExtended(t *testing.T) {
 	if want := before.Expires.AddDate(0, 0, 7); !after.Expires.Equal(want) {
 		t.Errorf("extended to %v, want %v", after.Expires, want)
 	}
-	for value, message := range map[string]string{"soon": "Write a date such as", "never": "cannot live for ever", "90d": "at most 30 days", "1990-01-01": "before the creation", "": "Write a date"} {
+	for value, message := range map[string]string{"soon": "Write a date such as", "never": "needs an expiry", "90d": "at most 30 days", "1990-01-01": "before the creation", "": "Write a date"} {
 		w.post("ana", at, url.Values{"end": {value}}).is(422, message, `id="f-end-error"`, "After its end the cluster is deleted").lacks("c-summary")
 	}
 	w.post("ana", at, url.Values{"end": {"2 days"}}).goesTo(route.Cluster(id))

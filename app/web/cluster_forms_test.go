@@ -127,7 +127,7 @@ func TestPreviewIsAppliedOnce(t *testing.T) {
 	w.get("eve", at).is(404)
 	w.get("ana", at+"/graph.svg").is(200, "<svg")
 	w.get("ana", link(t, page, "/clusters/new?preview=")).is(200, `value="shop-front"`, `value="3"`, "the shop", `value="3"`)
-	w.post("ana", at+"/apply", url.Values{"hash": {"0123"}}).is(409, "not the hash")
+	w.post("ana", at+"/apply", url.Values{"hash": {"0123"}}).is(409, "does not match")
 	w.post("ana", at+"/apply", url.Values{}).is(422, "Send the hash")
 	to := w.post("ana", at+"/apply", url.Values{"hash": {page.hash()}}).goesTo(`/clusters/\d{8}`)
 	w.get("ana", to).is(200, "Creating shop-front.", "shop-front", "Create · operation 1")

@@ -117,7 +117,7 @@ func TestConnectionWithoutScripts(t *testing.T) {
 	chosen.Set("provisioner.api_password", "wrong-password")
 	follow(chosen).shows(t, 200, "Failed", "refuses the credentials").hides(t, "wrong-password")
 	chosen.Set("provisioner.openstack_auth_url", "ftp://x")
-	admin.send("/admin/tests", chosen).shows(t, 422, "Not tested", "Keystone address:").hides(t, "wrong-password")
+	admin.send("/admin/tests", chosen).shows(t, 422, "Not tested", "Keystone URL:").hides(t, "wrong-password")
 	admin.get("/admin/providers").shows(t, 200, "Connection", "Not tested").hides(t, ">stack<")
 	user := r.signedIn("demo", "user")
 	user.send("/admin/tests", chosen).shows(t, 403)

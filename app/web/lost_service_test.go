@@ -19,7 +19,7 @@ func TestLostServiceInTheForm(t *testing.T) {
 	template.Name, template.Defaults.Services = "cached", []string{"nginx", "cache"}
 	_, _, err := w.catalog.Save(w.ctx, loom.SystemActor(w.tenant.ID, w.tenant.Name), loom.KindTemplate, catalog.SaveInput{Entry: template})
 	w.must(err)
-	const cause = "The template cached names the service cache, which does not exist (any more). An administrator can make it again, or take it out of the template."
+	const cause = "The template cached uses the service cache, which does not exist. An administrator can create it, or remove it from the template."
 	nonsense := []string{"Cannot fit", "do not go together", `name="suggest"`}
 	w.get("ana", "/clusters/new?template=cached").is(200, cause, "This service does not exist (any more).", `value="cache"`).lacks(nonsense...)
 	v := createValues("shop-front", "1")
@@ -42,7 +42,7 @@ func TestWhatAnEditBreaks(t *testing.T) {
 		v.post("/admin/services", "body", body)
 	}
 	v.post("/admin/templates", "body", `{"name":"site","defaults":{"provider":"local","services":["db","shop"]}}`).goes(t, "/admin/templates/site")
-	lost := []string{"Others that this breaks", `href="/admin/services/shop/edit"`, "There is no service “store”, nor one that provides it.", `href="/admin/templates/site/edit"`, "Its service “shop” could not be in a cluster any more."}
+	lost := []string{"Others that this breaks", `href="/admin/services/shop/edit"`, "There is no service “store”, nor one that provides it.", `href="/admin/templates/site/edit"`, "Its service “shop” could no longer be in a cluster."}
 	const edit, check = "/admin/services/db/edit", "/validate/services"
 	v.post(check, "body", `{"name":"db"}`, "expected", "1", "entry", "db").shows(t, 200, lost...)
 	v.post(check, "body", `{"name":"db","label":"Still","dependencies":{"provides":["store"]}}`, "expected", "1", "entry", "db").shows(t, 200, "Can be saved").hides(t, lost[0])

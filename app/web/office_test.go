@@ -123,7 +123,7 @@ func TestHooksPages(t *testing.T) {
 	v := r.signedIn("demo", "admin")
 	v.get("/admin/hooks").shows(t, 200, "There are no hooks yet")
 	v.post("/admin/hooks", "name", "", "url", "ftp://x", "templates", "a/b", "secret", "short").
-		shows(t, 422, "The hook was not created.", "A hook has a name", "begins with http", "A secret has", `href="#f-templates"`).hides(t, `value="short"`)
+		shows(t, 422, "The hook was not created.", "A hook has a name", "begins with http", "or omit the secret", `href="#f-templates"`).hides(t, `value="short"`)
 	v.post("/admin/hooks", "name", "all", "url", endpoint.URL, "global", "true").shows(t, 403)
 	made := v.post("/admin/hooks", "name", "ci", "url", endpoint.URL+"/ok", "events", "start", "events", "failure", "enabled", "true").shows(t, 200, "Hook ci was created", "shown this once")
 	secret := cut(made.body, `data-copy="`, `" aria-label="Copy secret"`)

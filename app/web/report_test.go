@@ -22,7 +22,7 @@ func TestActivityPages(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)
 	super, admin, user := r.signedIn("superadmin", "admin"), r.signedIn("demo", "admin"), r.signedIn("demo", "user")
-	user.get("/activity").shows(t, 200, "Nothing happened yet.", "Activity")
+	user.get("/activity").shows(t, 200, "No activity yet.", "Activity")
 	demo := r.tenantID("demo")
 	mine := r.past(demo, "user", "web-cluster", "small", 2, time.Hour, 0)
 	theirs := r.past(demo, "admin", "redis-secret", "small", 1, 2*time.Hour, 0)
@@ -35,7 +35,7 @@ func TestActivityPages(t *testing.T) {
 		($1, 'admin', 'session', 'update', 'cluster', $2, 'ok', '{"expireTime": 0}', '{"expireTime": 1780000000000}'),
 		($1, 'admin', 'session', 'reveal', 'node', $2 || '/x', 'ok', null, '{}')`, demo, loom.ClusterID(mine).String())
 
-	page := user.get("/activity").shows(t, 200, "web-cluster", "2 tasks failed on 2 nodes", "created 3 services", "moved the lease of", "looked at credentials of", `href="/clusters/`+loom.ClusterID(mine).String()+`/operations/1"`).
+	page := user.get("/activity").shows(t, 200, "web-cluster", "2 tasks failed on 2 nodes", "created 3 services", "changed expiry of", "downloaded the key of", `href="/clusters/`+loom.ClusterID(mine).String()+`/operations/1"`).
 		hides(t, "redis-secret", "style=", "onclick")
 	if strings.Count(page.body, "<h2>") == 0 {
 		t.Error("there are no days")
@@ -44,9 +44,9 @@ func TestActivityPages(t *testing.T) {
 	admin.get("/activity?about=catalog").shows(t, 200, "created 3 services").hides(t, "web-cluster")
 	admin.get("/activity?result=failed").shows(t, 200, "web-cluster").hides(t, "redis-secret", "3 services")
 	admin.get("/activity?cluster="+loom.ClusterID(theirs).String()).shows(t, 200, "redis-secret").hides(t, "web-cluster")
-	admin.get("/activity?verb=reveal").shows(t, 200, "looked at credentials of").hides(t, "redis-secret")
+	admin.get("/activity?verb=reveal").shows(t, 200, "downloaded the key of").hides(t, "redis-secret")
 	admin.get("/activity?actor=user").shows(t, 200, "web-cluster").hides(t, "redis-secret")
-	admin.get("/activity?since=2001-01-01&until=2001-01-02").shows(t, 200, "Nothing that happened matches these filters.", "Clear filters")
+	admin.get("/activity?since=2001-01-01&until=2001-01-02").shows(t, 200, "No matches.", "Clear filters")
 	admin.get("/activity?cluster=none&about=weather&since=x").shows(t, 422, "year-month-day")
 	admin.get("/activity?cluster=no+name&about=weather").shows(t, 422, "is neither a name nor an id of a cluster", "is none of clusters, catalog")
 	admin.get("/system/activity").shows(t, 403, "superadmin")

@@ -158,7 +158,7 @@ func TestEmptyTenantLeadsIntoIt(t *testing.T) {
 	r := newRooms(t)
 	v := r.signedIn("superadmin", "admin")
 	v.post("/system/tenants", "name", "lab", "workers", "0").shows(t, 200)
-	v.get("/system/tenants/lab").shows(t, 200, "Nothing happened yet.", "Act as administrator of lab", "/system/tenants/lab/act-as").hides(t, `href="/clusters/new"`)
+	v.get("/system/tenants/lab").shows(t, 200, "No activity yet.", "Act as administrator of lab", "/system/tenants/lab/act-as").hides(t, `href="/clusters/new"`)
 	v.get("/system/activity").hides(t, `href="/clusters/new"`)
 	v.get("/system/tenants/superadmin").shows(t, 200, "/clusters/new").hides(t, "Act as administrator")
 }

@@ -170,7 +170,7 @@ func (s *System) shortage(ctx context.Context, actor loom.Actor) (string, error)
 	}
 	for _, t := range short.Tenants {
 		if t.Tenant == actor.Tenant && !t.Paused.At.IsZero() {
-			return "The queue of this tenant is paused: what runs goes on, nothing new starts until a superadmin resumes it.", nil
+			return "The queue of this tenant is paused. Running tasks continue; new ones start when a superadmin resumes it.", nil
 		}
 	}
 	if !short.Short() {
@@ -179,7 +179,7 @@ func (s *System) shortage(ctx context.Context, actor loom.Actor) (string, error)
 	if short.Assigned == 0 {
 		return "No provisioner is running for this tenant, so tasks wait.", nil
 	}
-	return fmt.Sprintf("Capacity is short: %d of the %d workers wanted are there, so tasks may wait longer.", short.Assigned, short.Requested), nil
+	return fmt.Sprintf("Capacity is short: %d of %d requested workers are assigned, so tasks may wait longer.", short.Assigned, short.Requested), nil
 }
 
 // Proxies returns the networks whose X-Forwarded-For is believed, and warns where there

@@ -257,7 +257,7 @@ func (f *Facts) elements(r ref, self loom.NodeID, addresses bool) list {
 func (f *Facts) list(r ref, addresses bool) list {
 	members := f.services[r.service]
 	if len(members) == 0 {
-		return list{failure: failed(Absent, "the cluster has no service “%s”, so the text stays as it is%s", r.service, f.near(r.service))}
+		return list{failure: failed(Absent, "the cluster has no service “%s”, so the text stays unchanged%s", r.service, f.near(r.service))}
 	}
 	if r.index != noIndex {
 		if r.index >= len(members) {
@@ -310,7 +310,7 @@ func (f *Facts) ofSelf(r ref, self loom.NodeID, addresses bool) list {
 	}
 	if r.what == instanceOf {
 		if position < 0 {
-			return list{failure: failed(Absent, "node %d does not have the service “%s”, so the text stays as it is", f.nodes[i].number, r.service)}
+			return list{failure: failed(Absent, "node %d does not have the service “%s”, so the text stays unchanged", f.nodes[i].number, r.service)}
 		}
 		return listOf(fmt.Sprint(position + 1))
 	}

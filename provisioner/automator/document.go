@@ -70,7 +70,7 @@ func ObjectField(fields map[string]string, name string) (map[string]any, error) 
 		return nil, fmt.Errorf("field “%s” is no JSON object; write one, such as {\"name\": \"value\"}", name)
 	}
 	if d.More() {
-		return nil, fmt.Errorf("field “%s” goes on behind its JSON object", name)
+		return nil, fmt.Errorf("field “%s” has text after its JSON object", name)
 	}
 	return object, nil
 }

@@ -78,7 +78,7 @@ func Provider(ctx context.Context, r Reporter, t ProviderTarget) {
 		{"throttling: no action gives up for good or doubles anything", run.throttled},
 		{"list: names a machine and what it is", optional(lists, run.lists)},
 		{"reboot: may be repeated, and makes no machine", optional(reboots, run.reboots)},
-		{"delete: removes the machine and clears what was stored", run.deletes},
+		{"delete: removes the machine and clears its stored values", run.deletes},
 		{"delete: what is gone is success", run.gone},
 		{"delete: without an id it finds the machine by its key", run.unnamed},
 		{"credentials: CREATE makes nothing and says so", run.refusedCreate},

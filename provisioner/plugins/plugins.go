@@ -49,7 +49,7 @@ func New[P Plugin](kind Kind[P], plugins ...P) (*Registry[P], error) {
 		}
 		if _, ok := r.plugins[t.Name]; ok {
 			word := strings.ToUpper(kind.Word[:1]) + kind.Word[1:]
-			return nil, loom.NewError(loom.Invalid, "%s type “%s” is declared twice; leave out one of the plugins.", word, t.Name)
+			return nil, loom.NewError(loom.Invalid, "%s type “%s” is declared twice. Remove one of the plugins.", word, t.Name)
 		}
 		r.plugins[t.Name] = p
 	}

@@ -64,11 +64,11 @@ const (
 // services ask for. They have no other home.
 func CommonFields() map[string]loom.FieldSchema {
 	return map[string]loom.FieldSchema{
-		FieldConnectivityCheck: {Label: "Check the way out", Type: "text", Default: "none", Role: loom.RoleAccess,
+		FieldConnectivityCheck: {Label: "Outbound check", Type: "text", Default: "none", Role: loom.RoleAccess,
 			Tip: "A host name that each new machine must resolve and reach on port 443, or “none”."},
 		"manage_hosts": {Label: "Write /etc/hosts", Type: "checkbox", Role: loom.RoleAccess, Default: false,
 			Tip: "Before INSTALL and CONFIGURE a machine gets all nodes of its cluster into its /etc/hosts, in a block of their own."},
-		FieldInjectHostKey: {Label: "Give machines their host key", Type: "checkbox", Default: false,
+		FieldInjectHostKey: {Label: "Inject host key", Type: "checkbox", Default: false,
 			Tip: "A cloud that takes user data passes a new machine its SSH host key, so that the first sign-in is verified. Needs cloud-init in the image; programs on the machine may read user data."},
 		FieldSELinuxPermissive: {Label: "SELinux permissive", Type: "checkbox", Default: false, Tip: "Sets SELinux from enforcing to permissive on new machines, until they restart."},
 		"legacy_ssh_algorithms": {Label: "Allow old SSH algorithms", Type: "checkbox", Role: loom.RoleAccess, Default: false,
@@ -82,7 +82,7 @@ func CommonFields() map[string]loom.FieldSchema {
 			Tip: "Name of a resource of type ssh_keys: the private key that opens the jump hosts. Leave empty if the machines' key does."},
 		"ssh_jump_host_key": {Label: "Host keys of jump hosts", Type: "textarea", Role: loom.RoleAccess,
 			Tip: "Public host keys, one a line, as ssh-keyscan prints them. Leave empty to have each node learn them at its first sign-in."},
-		"ssh_host_ca": {Label: "Authorities for host keys", Type: "textarea", Role: loom.RoleAccess,
+		"ssh_host_ca": {Label: "Trusted host CAs", Type: "textarea", Role: loom.RoleAccess,
 			Tip: "Public keys, one a line. Host certificates that one of them signed for a machine's name or address are accepted; other host keys are learned at the first sign-in."},
 	}
 }

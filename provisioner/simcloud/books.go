@@ -161,7 +161,7 @@ func (l *Books) Begin(_ context.Context, e Effect) error {
 	}
 	r.began++
 	if other, busy := l.open[string(e.Node)]; busy && other != key && !l.gone[e.Process] && !l.gone[l.effects[other].Process] {
-		l.overlaps = append(l.overlaps, fmt.Sprintf("attempt %d of task %s began on node %s while attempt %d of task %s was at work",
+		l.overlaps = append(l.overlaps, fmt.Sprintf("attempt %d of task %s began on node %s while attempt %d of task %s was running",
 			e.Attempt, e.Task, e.Node, other.number, other.task))
 	}
 	l.open[string(e.Node)] = key

@@ -83,7 +83,7 @@ func cleared(o *lenient.Object, name string) *string {
 // needed gives the text of a field that cannot be cleared, nil when absent.
 func needed(o *lenient.Object, name string) *string {
 	if o.Null(name) {
-		o.Fail(name, "This is null; leave it out to keep what is there.")
+		o.Fail(name, "This is null. Omit the field to keep its value.")
 	}
 	return o.TextPtr(name)
 }
@@ -107,7 +107,7 @@ func ReadSettings(body []byte) (account.SettingsChange, error) {
 	o.Only(lenient.Names[SettingsEdit]()...)
 	for _, name := range []string{"leaseReminderHours", "leaseGraceHours", "requireLease", "automaticRepairs", "repairsPerDay"} {
 		if o.Null(name) {
-			o.Fail(name, "This is null; leave it out to keep what is there.")
+			o.Fail(name, "This is null. Omit the field to keep its value.")
 		}
 	}
 	in := account.SettingsChange{

@@ -147,7 +147,7 @@ type Retry struct {
 	Services       []string       `json:"services" description:"Services that come in their newest version."`
 	ConfigPatch    map[string]any `json:"configPatch" description:"A merge patch (RFC 7386) over the config of the cluster."`
 	RemoveServices []string       `json:"removeServices" description:"Services that are taken off the cluster."`
-	Skip           []int          `json:"skip" description:"Numbers of tasks to leave out; for administrators, with a reason."`
+	Skip           []int          `json:"skip" description:"Numbers of tasks to skip; for administrators, with a reason."`
 	Reason         string         `json:"reason"`
 	OnFailure      string         `json:"onFailure" description:"That of the operation retried when left out." enum:"keep,undo"`
 	withFields
@@ -257,7 +257,7 @@ type SettingsEdit struct {
 	LeaseReminderHours []int `json:"leaseReminderHours" items:"{\"minimum\":1,\"maximum\":8760}"`
 	LeaseGraceHours    int   `json:"leaseGraceHours" minimum:"0" maximum:"8760"`
 	MaxTokenDays       int   `json:"maxTokenDays" nullable:"true" description:"null: no maximum."`
-	RequireLease       bool  `json:"requireLease" description:"Every cluster has an end."`
+	RequireLease       bool  `json:"requireLease" description:"Every cluster needs an expiry."`
 	AutomaticRepairs   bool  `json:"automaticRepairs" description:"Loom repairs by itself what the repair policies of clusters let it."`
 	RepairsPerDay      int   `json:"repairsPerDay" minimum:"0" maximum:"1000" description:"How many repairs Loom begins by itself in 24 hours."`
 }

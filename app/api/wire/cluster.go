@@ -61,7 +61,7 @@ type Cluster struct {
 	Health      *Health            `json:"health,omitempty"`
 	Repair      *loom.RepairPolicy `json:"repair,omitempty" description:"What Loom may repair by itself where that differs from the template."`
 	Skipped     []SkippedTask      `json:"skipped,omitempty" description:"Tasks that somebody left out and that no later operation ran, the first 100."`
-	Leftovers   []Leftover         `json:"leftovers,omitempty" description:"Machines that the delete of the cluster left behind and that Loom goes on trying to remove; for administrators."`
+	Leftovers   []Leftover         `json:"leftovers,omitempty" description:"Leftover machines that Loom keeps trying to delete; for administrators."`
 }
 
 // SkippedTask is a task that somebody left out and that no later operation ran.

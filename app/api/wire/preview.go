@@ -27,7 +27,7 @@ type Preview struct {
 	// MissingFields are the provider fields that applying must bring, by required set.
 	MissingFields any `json:"missingFields,omitempty" schema:"{\"type\":\"array\",\"items\":{\"type\":\"object\",\"additionalProperties\":{\"$ref\":\"#/components/schemas/MissingField\"}}}"`
 	// Operation is what became of a preview that was applied.
-	Operation string `json:"operationId,omitempty" description:"What came of it, once applied."`
+	Operation string `json:"operationId,omitempty" description:"The resulting operation, once applied."`
 }
 
 // PreviewPlan counts the tasks of a preview.

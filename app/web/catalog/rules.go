@@ -131,12 +131,15 @@ func leaseRules(l loom.LeaseRule) []string {
 	if l.Initial == 0 && l.Max == 0 {
 		return []string{"Clusters live until they are deleted."}
 	}
-	rules := []string{"A cluster is leased for " + loom.Duration(l.Initial) + " at first."}
+	rules := []string{"Clusters have no expiry at first."}
+	if l.Initial > 0 {
+		rules = []string{"Clusters expire after " + loom.Duration(l.Initial) + "."}
+	}
 	if l.Max > 0 {
-		rules = append(rules, "It lives at most "+loom.Duration(l.Max)+".")
+		rules = append(rules, "A lease is at most "+loom.Duration(l.Max)+".")
 	}
 	if l.Max > 0 && l.Step > 0 {
-		rules = append(rules, "The lease grows by at most "+loom.Duration(l.Step)+" at a time.")
+		rules = append(rules, "One change extends it by at most "+loom.Duration(l.Step)+".")
 	}
 	return rules
 }

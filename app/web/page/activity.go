@@ -71,7 +71,7 @@ func (s *Shared) ActivityPage(w http.ResponseWriter, r *http.Request, actor loom
 
 var (
 	activityAbouts = []string{"", "Everything", "clusters", "Clusters and leases", "catalog", "Catalog", "resources", "Plugin resources", "credentials", "Credentials"}
-	activityVerbs  = []string{"", "Any", "create", "Created", "update", "Changed", "apply", "Applied", "finish", "Ended", "delete", "Deleted", "abort", "Aborted", "pause", "Paused", "resume", "Resumed", "skip", "Left out", "reveal", "Revealed", "import", "Imported", "stage", "Staged", "recall", "Recalled", "sync", "Synced"}
+	activityVerbs  = []string{"", "Any", "create", "Created", "update", "Changed", "apply", "Applied", "finish", "Ended", "delete", "Deleted", "abort", "Aborted", "pause", "Paused", "resume", "Resumed", "skip", "Skipped", "reveal", "Keys downloaded", "import", "Imported", "stage", "Staged", "recall", "Withdrawn", "sync", "Released"}
 )
 
 func activityFilters(base string, all bool, q ActivityQuery, errs ui.FormErrors) templ.Component {
@@ -102,7 +102,7 @@ func activityFilters(base string, all bool, q ActivityQuery, errs ui.FormErrors)
 // of another page, with all of that of the tenant q.tenant.
 func (s *Shared) ActivityFeed(see ui.Viewer, base string, all bool, q ActivityQuery, list account.ActivityList) templ.Component {
 	m := adminview.FeedModel{ID: "feed", Now: s.Now(), Pages: Turned("Pages of the activity", base, list.Next, list.Prev, q.pairs()...),
-		Empty: ui.EmptyModel{Icon: "activity", Text: "Nothing happened yet.", Action: ui.ButtonModel{Label: "Create a cluster", Href: route.ClusterNew()}}}
+		Empty: ui.EmptyModel{Icon: "activity", Text: "No activity yet.", Action: ui.ButtonModel{Label: "Create a cluster", Href: route.ClusterNew()}}}
 	switch {
 	case base == "" && all: // a part of the page of a tenant
 		if q.Tenant != string(loom.SuperTenant) { // a cluster created here would be one of one's own tenant
@@ -111,7 +111,7 @@ func (s *Shared) ActivityFeed(see ui.Viewer, base string, all bool, q ActivityQu
 	case all && q == (ActivityQuery{}):
 		m.Empty.Action = ui.ButtonModel{}
 	case q != (ActivityQuery{}):
-		m.Empty = ui.EmptyModel{Icon: "search", Text: "Nothing that happened matches these filters.", Action: ui.ButtonModel{Label: "Clear filters", Href: base}}
+		m.Empty = ui.EmptyModel{Icon: "search", Text: "No matches.", Action: ui.ButtonModel{Label: "Clear filters", Href: base}}
 	}
 	for _, group := range bursts(list.Items) {
 		day := see.Day(group[0].Time)
@@ -172,7 +172,7 @@ func feedItem(see ui.Viewer, group []loom.Activity, all bool) adminview.FeedItem
 	if state, ok := auditStates[a.Result]; ok && a.Result != "ok" {
 		item.State = &state
 	}
-	if a.Status != "" {
+	if a.Status != "" && a.Status != loom.OperationComplete {
 		state := ui.OperationState(a.Status, a.Status == loom.OperationAborted)
 		item.State = &state
 	}
@@ -180,9 +180,19 @@ func feedItem(see ui.Viewer, group []loom.Activity, all bool) adminview.FeedItem
 }
 
 var pastVerbs = map[string]string{
-	"create": "created", "update": "changed", "apply": "applied a preview for", "delete": "deleted", "abort": "aborted", "pause": "paused", "resume": "resumed",
-	"skip": "left out", "reveal": "looked at credentials of", "import": "imported into", "stage": "staged", "recall": "recalled", "sync": "synced", "retry": "retried", "finish": "ended",
+	"create": "created", "update": "changed", "apply": "changed", "delete": "deleted", "abort": "aborted", "pause": "paused", "resume": "resumed",
+	"skip": "skipped", "reveal": "downloaded the key of", "import": "imported into", "stage": "staged", "recall": "withdrew", "sync": "released", "retry": "retried", "finish": "ended",
 	"probe": "tested", "sweep": "searched", "upload": "uploaded",
+}
+
+// pastActions are what operations did, up to the name of the cluster.
+var pastActions = map[loom.ClusterAction]string{
+	loom.ClusterCreate: "created", loom.ClusterDelete: "deleted", loom.ClusterConfigure: "changed the config of",
+	loom.ClusterConfigureWithRestart: "changed the config of", loom.StartServices: "started services of", loom.StopServices: "stopped services of",
+	loom.RestartServices: "restarted services of", loom.AddServices: "added services to", loom.RemoveServices: "removed services from",
+	loom.ClusterExpand: "scaled", loom.ClusterShrink: "scaled", loom.ClusterUpgrade: "updated", loom.ClusterResize: "changed the hardware of",
+	loom.ClusterRepair: "replaced nodes of", loom.RepairRestart: "restarted nodes of", loom.RepairConfigure: "restored files of",
+	loom.RepairReboot: "rebooted nodes of", loom.Rollback: "rolled back", loom.ClusterAuthorize: "added SSH keys to",
 }
 
 func verbPast(verb string) string { return cmp.Or(pastVerbs[verb], verb) }
@@ -205,16 +215,18 @@ func activityIcon(a loom.Activity) string {
 // activityText is what was done, up to the name of what it was done to.
 func activityText(a loom.Activity) string {
 	switch {
+	case a.Verb == "finish" && a.Status == loom.OperationComplete:
+		return Capital(cmp.Or(pastActions[a.Action], string(a.Action)))
 	case a.Verb == "finish":
 		return Capital(a.Action.Verb()) + " of"
 	case a.LeaseMoved() && a.Action == "":
-		return "moved the lease of"
+		return "changed expiry of"
 	case a.Kind == "cluster" && a.Action != "":
-		return "asked for “" + a.Action.Verb() + "” of"
-	case a.Kind == "cluster" && a.Verb == "reveal":
-		return "downloaded the key of"
-	case a.Kind == "cluster" && a.Verb == "apply":
-		return "applied a preview for"
+		return cmp.Or(pastActions[a.Action], string(a.Action))
+	case a.Verb == "reveal", a.Kind == "cluster" && a.Verb == "apply":
+		return verbPast(a.Verb)
+	case a.Kind == "resource" && a.Verb == "sync":
+		return "released staged files:"
 	case a.Kind == "operation", a.Kind == "task":
 		return verbPast(a.Verb) + " " + numbered(a.Object) + " of"
 	case a.Kind == "catalog":
@@ -270,7 +282,7 @@ func numbered(id string) string {
 func leaseWord(see ui.Viewer, millis string) string {
 	n, err := strconv.ParseInt(millis, 10, 64)
 	if err != nil || n == 0 {
-		return "no end"
+		return "no expiry"
 	}
 	return see.Moment(time.UnixMilli(n))
 }

@@ -11,7 +11,7 @@ import (
 // LeaseText says how long a lease is and how long it may become.
 func LeaseText(l loom.LeaseRule) string {
 	if l.Initial == 0 {
-		return "no end"
+		return "no expiry"
 	}
 	text := loom.Duration(l.Initial)
 	if l.Max > l.Initial {

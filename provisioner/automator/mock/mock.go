@@ -32,7 +32,7 @@ func (Automator) Type() loom.PluginType {
 				"delay_ms":     {Label: "Delay in milliseconds", Type: "number", Default: 0},
 				"fail_percent": {Label: "Percentage of attempts that fail", Type: "number", Default: 0},
 				"hang_percent": {Label: "Percentage of attempts that hang", Type: "number", Default: 0},
-				"hang_ms":      {Label: "Longest hang in milliseconds", Type: "number", Default: 0, Tip: "0: until the attempt is told to end."},
+				"hang_ms":      {Label: "Longest hang in milliseconds", Type: "number", Default: 0, Tip: "0: until the attempt is asked to end."},
 				"lie_percent":  {Label: "Percentage of attempts that do their work and say that they failed", Type: "number", Default: 0},
 				"output_lines": {Label: "Lines of output", Type: "number", Default: 0},
 				"give_up":      {Label: "What fails is not tried again", Type: "checkbox", Default: false},

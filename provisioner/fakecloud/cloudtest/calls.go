@@ -163,7 +163,7 @@ func (l *Lab) passesAt(call *loom.ProviderCall, steps []string) {
 		}
 	}
 	if err != nil || !probe.OK || !slices.Equal(found, steps) || !slices.Equal(told, steps) || len(steps) > loom.MaxProbeChecks {
-		l.t.Errorf("a probe gave %v, told %v, not %v: %v", found, told, steps, err)
+		l.t.Errorf("a probe gave %v, reported %v, not %v: %v", found, told, steps, err)
 	}
 }
 

@@ -207,7 +207,7 @@ func (l *Lab) misled(reach loom.Reach, to *trap) {
 	if err != nil || result.Status != 202 || !never || !strings.Contains(result.Message, elsewhere+" ") {
 		l.t.Errorf("addresses that the API tells gave %+v, %v", result, err)
 	}
-	l.t.Logf("%s: the API told %d addresses", l.Provider.Type().Name, told.Load())
+	l.t.Logf("%s: the API gave %d addresses", l.Provider.Type().Name, told.Load())
 }
 
 // reported: a machine is made, and has an address that nobody may connect to.

@@ -27,7 +27,7 @@ func (d *driver) Check(ctx context.Context, call *loom.ProviderCall, probe *loom
 	d.Choices(ctx, probe, "availability_zone", d.zones)
 	d.CheckPair(ctx, call, probe, "EC2", d.keyPair)
 	if zone := d.Fields.Text("availability_zone"); zone != "" {
-		d.Look(ctx, probe, "availability zone", "The zone “"+zone+"” is there.", func(ctx context.Context) error { return d.zone(ctx, zone) })
+		d.Look(ctx, probe, "availability zone", "The zone “"+zone+"” exists.", func(ctx context.Context) error { return d.zone(ctx, zone) })
 	}
 	d.checkNetwork(ctx, probe)
 	return true
@@ -119,7 +119,7 @@ func (d *driver) zone(ctx context.Context, name string) error {
 func (d *driver) checkNetwork(ctx context.Context, probe *loom.Probe) {
 	subnet, groups, names := d.Fields.Text("subnet_id"), d.Fields.List("security_group_ids"), d.Fields.List("security_groups")
 	if subnet != "" {
-		d.Look(ctx, probe, "subnet", "The subnet "+subnet+" is there.", func(ctx context.Context) error {
+		d.Look(ctx, probe, "subnet", "The subnet "+subnet+" exists.", func(ctx context.Context) error {
 			_, err := d.client.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{SubnetIds: []string{subnet}})
 			return err
 		})

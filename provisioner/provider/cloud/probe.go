@@ -76,7 +76,7 @@ func CheckKey(ctx context.Context, call *loom.ProviderCall, probe *loom.Probe) {
 	} else if _, err := privateKey(ctx, call); err != nil {
 		probe.Check(StepKeyPair, false, Sentence(err.Error()))
 	} else {
-		probe.Check(StepKeyPair, true, "The private key “"+name+"” is there.")
+		probe.Check(StepKeyPair, true, "The private key “"+name+"” exists.")
 	}
 }
 

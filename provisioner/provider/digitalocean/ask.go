@@ -34,7 +34,7 @@ func (d *driver) Check(ctx context.Context, call *loom.ProviderCall, probe *loom
 		return cloud.Pair{Name: name, Public: key.PublicKey, Fingerprint: key.Fingerprint}, err
 	})
 	if id := d.Fields.Text("vpc_uuid"); id != "" {
-		d.Look(ctx, probe, "VPC", "The network "+id+" is there.", func(ctx context.Context) error {
+		d.Look(ctx, probe, "VPC", "The network "+id+" exists.", func(ctx context.Context) error {
 			_, _, err := d.client.VPCs.Get(ctx, id)
 			return err
 		})

@@ -50,13 +50,13 @@ func (d *driver) zones(ctx context.Context) (found []loom.ProbeChoice, err error
 func (d *driver) checkNetwork(ctx context.Context, probe *loom.Probe) {
 	n := d.connection()
 	if name, ok := strings.CutPrefix(n.Network, "global/networks/"); ok {
-		d.Look(ctx, probe, "network", "The network “"+name+"” is there.", func(ctx context.Context) error {
+		d.Look(ctx, probe, "network", "The network “"+name+"” exists.", func(ctx context.Context) error {
 			_, err := d.api.Networks.Get(d.project, name).Context(ctx).Do()
 			return err
 		})
 	}
 	if parts := strings.Split(n.Subnetwork, "/"); len(parts) == 4 && parts[0] == "regions" {
-		d.Look(ctx, probe, "subnetwork", "The subnetwork “"+parts[3]+"” is there.", func(ctx context.Context) error {
+		d.Look(ctx, probe, "subnetwork", "The subnetwork “"+parts[3]+"” exists.", func(ctx context.Context) error {
 			_, err := d.api.Subnetworks.Get(d.project, parts[1], parts[3]).Context(ctx).Do()
 			return err
 		})

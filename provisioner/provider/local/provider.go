@@ -140,7 +140,7 @@ func (l *Local) Confirm(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink
 		return l.failed(ctx, nil, err)
 	}
 	if s == nil {
-		return loom.TaskResult{Status: 1, Message: fmt.Sprintf("machine %s of %s does not exist on %s any more", id, spec.Hostname, l.host)}, nil
+		return loom.TaskResult{Status: 1, Message: fmt.Sprintf("machine %s of %s no longer exists on %s", id, spec.Hostname, l.host)}, nil
 	}
 	awaitPort(ctx, s.Address)
 	l.spare(s)

@@ -23,7 +23,7 @@ func (d *driver) Check(ctx context.Context, call *loom.ProviderCall, probe *loom
 	d.CheckPair(ctx, call, probe, "Nova", d.Compute.KeyPair)
 	d.Choices(ctx, probe, "availability_zone", d.Compute.Zones)
 	if zone := d.Fields.Text("availability_zone"); zone != "" {
-		d.Look(ctx, probe, "availability zone", "The zone “"+zone+"” is there.", func(ctx context.Context) error { return d.Compute.Zone(ctx, zone) })
+		d.Look(ctx, probe, "availability zone", "The zone “"+zone+"” exists.", func(ctx context.Context) error { return d.Compute.Zone(ctx, zone) })
 	}
 	d.checkQuota(ctx, probe)
 	d.listNetworks(ctx, probe)

@@ -187,7 +187,7 @@ if ! mount -t overlay overlay -o "lowerdir=/etc,upperdir=$d/etc,workdir=$d/work"
   cp -a /etc/. "$d/etc/"
   mount --bind "$d/etc" /etc
 fi
-# Where overlays cannot be stacked, a place of its own stands in for each that tests use.
+# Where overlays cannot be stacked, a place of its own replaces each that tests use.
 mkdir -p "$d/var" "$d/varwork" "$d/chef"
 if ! mount -t overlay overlay -o "lowerdir=/var,upperdir=$d/var,workdir=$d/varwork" /var 2>/dev/null; then
   mkdir -p /var/chef
