@@ -38,8 +38,8 @@ func TestCatalogByForms(t *testing.T) {
 
 		w.press("admin", at+"/edit", "Save as new version").goesTo(at + ".*")
 		w.press("admin", at, "Deprecate").goesTo(at)
-		w.get("admin", at).is(http.StatusOK, "Offer again")
-		w.press("admin", at, "Offer again").goesTo(at)
+		w.get("admin", at).is(http.StatusOK, "Undeprecate")
+		w.press("admin", at, "Undeprecate").goesTo(at)
 		w.press("admin", at+"/delete", "Delete "+kind.Word()+" fresh").goesTo(list + ".*")
 		w.get("admin", at).is(http.StatusNotFound)
 	}

@@ -27,7 +27,7 @@ func TestGeneratedPasswordWalked(t *testing.T) {
 			hands.Fill("the user name", "input[name=user]", "ana")
 			hands.Fill("the password", "input[name=password]", made)
 			hands.Activate("sign in", submit("/login"))
-			b.WaitText("An administrator generated your present password")
+			b.WaitText("An administrator generated your current password")
 			if w.scripts {
 				w.looks("the form for a new password")
 			}

@@ -49,7 +49,7 @@ func TestGeneratedPasswordComesFirst(t *testing.T) {
 		t.Errorf("%d tokens were made", tokens)
 	}
 
-	v.get(form+"?next=%2Fclusters").shows(t, 200, "An administrator generated your present password", "Sign out", `value="/clusters"`).hides(t, "Back to your account")
+	v.get(form+"?next=%2Fclusters").shows(t, 200, "An administrator generated your current password", "Sign out", `value="/clusters"`).hides(t, "Back to your account")
 	v.get(form+"?next=https://evil.example/").shows(t, 200).hides(t, "evil.example")
 	const fresh = "four words in a row"
 	v.post(form, "oldPassword", made, "password", made, "repeat", made).shows(t, 422, "This is your current password", "An administrator generated").hides(t, made)

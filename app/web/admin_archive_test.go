@@ -52,7 +52,7 @@ func TestResourceArchive(t *testing.T) {
 	}
 	upload(admin, "planted-one.sh", "echo one")
 	upload(admin, "planted-two.sh", "echo two")
-	admin.get("/admin/transfer").shows(t, 200, "Export plugin resources", "Download all (2 files", "planted-one.sh", "Import plugin resources")
+	admin.get("/admin/transfer").shows(t, 200, "Export files", "Download all (2 files", "planted-one.sh", "Import files")
 	admin.post("/admin/transfer/resources/export").goes(t, "/admin/transfer")
 	one := admin.post("/admin/transfer/resources/export", "resource", "automatortypes/shell/scripts/planted-one.sh")
 	if names := tarNames(t, one.body); names != "automatortypes/shell/scripts/planted-one.sh" || one.header.Get("Content-Type") != "application/gzip" {
@@ -67,7 +67,7 @@ func TestResourceArchive(t *testing.T) {
 	super.file("/admin/transfer/resources/upload", "archive", "x.tar.gz", []byte("nonsense")).shows(t, 422, "The archive was not taken.", "not compressed with gzip")
 	super.file("/admin/transfer/resources/upload", "other", "x.tar.gz", []byte("nonsense")).shows(t, 422, "Choose an archive.")
 	super.file("/admin/transfer/resources/upload", "archive", "x.tar.gz", []byte(all.body)).goes(t, "/admin/transfer/resources")
-	preview := super.get("/admin/transfer/resources").shows(t, 200, "2 resources are new", "planted-one.sh", "Stage what is imported")
+	preview := super.get("/admin/transfer/resources").shows(t, 200, "2 resources are new", "planted-one.sh", "Stage imported files")
 	if i := strings.Index(preview.body, `action="/admin/transfer/resources"`); i < 0 {
 		t.Fatal("the preview has no form")
 	}
@@ -79,7 +79,7 @@ func TestResourceArchive(t *testing.T) {
 	post(super).shows(t, 422, "Nothing was imported.", "Nothing was chosen")
 	admin.post("/admin/transfer/resources", "seen", "x").goes(t, "/admin/transfer")
 	post(super, "take:automatortypes/shell/scripts/planted-one.sh", "true", "stage", "true").goes(t, "/admin/resources")
-	super.get("/admin/resources").shows(t, 200, "planted-one.sh", "Staged", "Imported 1 plugin resource").hides(t, "planted-two.sh")
+	super.get("/admin/resources").shows(t, 200, "planted-one.sh", "Staged", "Imported 1 file").hides(t, "planted-two.sh")
 	super.get("/admin/transfer/resources").shows(t, 200, "There is no archive to import")
 }
 

@@ -17,10 +17,10 @@ func TestRestoreDeleted(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)
 	v := r.signedIn("demo", "admin")
-	v.get("/admin/services?show=deleted").shows(t, 200, "None was deleted").hides(t, "Restore ")
+	v.get("/admin/services?show=deleted").shows(t, 200, "No deleted entries").hides(t, "Restore ")
 	v.post("/admin/services", "body", `{"name":"gone","label":"Was here","defaultConfig":{"port":81,"db":{"password":"planted-secret"}}}`).goes(t, "/admin/services/gone")
 	v.post("/admin/providers", "body", `{"name":"far","providertype":"cloudy","provisioner":{"region":"north","access":"planted-secret"}}`).goes(t, "/admin/providers/far")
-	v.get("/admin/services/gone/delete").shows(t, 200, "can be restored from the list of deleted ones")
+	v.get("/admin/services/gone/delete").shows(t, 200, "from the list of deleted entries")
 	v.post("/admin/services/gone/delete").goes(t, "/admin/services")
 	v.get("/admin/services").shows(t, 200, "Deleted the service gone.", "Restore it").hides(t, "Was here")
 	v.post("/admin/providers/far/delete").goes(t, "/admin/providers")
@@ -31,12 +31,12 @@ func TestRestoreDeleted(t *testing.T) {
 	page := v.get(at).shows(t, 200, "when admin deleted it", "defaultConfig.db.password", "Was here").hides(t, "planted-secret", "[redacted]")
 	v.send("/admin/services", testkit.FormValues(t, page.body, "editor")).goes(t, "/admin/services/gone")
 	v.get("/admin/services/gone?as=json").shows(t, 200, `"version":1`, `"port":81`, `"password":""`, "Was here")
-	v.get("/admin/services?show=deleted").shows(t, 200, "None was deleted")
+	v.get("/admin/services?show=deleted").shows(t, 200, "No deleted entries")
 	v.get(at).shows(t, 200, "Was here") // it is still on record, and a name that is taken is told on saving
 	v.send("/admin/services", testkit.FormValues(t, page.body, "editor")).shows(t, 409, "There is a service “gone” already")
 
 	list = v.get("/admin/providers?show=deleted").shows(t, 200, "far")
-	v.get("/admin/providers/"+deletedLink.FindString(list.body)).shows(t, 200, "north", "give them anew: access").hides(t, "planted-secret")
+	v.get("/admin/providers/"+deletedLink.FindString(list.body)).shows(t, 200, "north", "Enter them again: access").hides(t, "planted-secret")
 	for _, bad := range []string{"x", "99999", "-1"} {
 		v.get("/admin/services/new?deleted="+bad).shows(t, 404)
 	}

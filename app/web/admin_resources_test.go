@@ -47,8 +47,8 @@ func TestResourceList(t *testing.T) {
 		store(fmt.Sprintf("more-%02d.sh", n), "echo", false)
 	}
 	const list = "/admin/resources"
-	v.get(list).shows(t, 200, "Waiting for a sync: 1 version goes into use and 2 versions go out of use.", "gone.sh", "more-00.sh", "All plugins", "What the states mean").hides(t, ">web.sh<")
-	v.get(list+"?q=web").shows(t, 200, ">web.sh<", "Staged", "of 2", "Clear filters", "Recall version 2 of web.sh").hides(t, "gone.sh", "Stage version 2 of web.sh")
+	v.get(list).shows(t, 200, "Waiting for release: 1 version goes into use and 2 versions go out of use.", "gone.sh", "more-00.sh", "All plugins", "<summary>States").hides(t, ">web.sh<")
+	v.get(list+"?q=web").shows(t, 200, ">web.sh<", "Staged", "of 2", "Clear filters", "Withdraw version 2 of web.sh").hides(t, "gone.sh", "Stage version 2 of web.sh")
 	v.get(list+"?status=recalled&plugin=shell&type=scripts").shows(t, 200, "gone.sh", "Stage version 1 of gone.sh").hides(t, ">web.sh<", "more-")
 	v.get(list+"?status=inactive&sort=-name").shows(t, 200, "more-29.sh", "Stage version 1 of more-29.sh").hides(t, "Delete", "gone.sh", "more-00.sh")
 	v.get(list+"?plugin=chef-solo").shows(t, 200, "No resource matches these filters.")
@@ -62,10 +62,10 @@ func TestResourceList(t *testing.T) {
 	ref := []string{"kind", "automatortypes", "plugin", "shell", "type", "scripts", "name", "web.sh", "version", "1"}
 	v.post("/admin/services", "body", `{"name":"site","provisioner":{"actions":{"install":{"type":"shell","fields":{"script":"web.sh"}}}}}`).goes(t, "/admin/services/site")
 	show := "/admin/resources/show?kind=automatortypes&name=web.sh&plugin=shell&type=scripts&version=1"
-	v.get(show).shows(t, 200, "Recalled: in use until the next sync", "Stage version 1 of web.sh", "Recall version 2 of web.sh", `href="/admin/services/site"`).hides(t, "Recall version 1 of web.sh", "Delete version")
+	v.get(show).shows(t, 200, "Withdrawn: in use until the next release", "Stage version 1 of web.sh", "Withdraw version 2 of web.sh", `href="/admin/services/site"`).hides(t, "Withdraw version 1 of web.sh", "Delete version")
 	v.post("/admin/resources/stage", append(ref, "back", "show")...).goes(t, show)
-	v.get(show).shows(t, 200, "Recall version 1 of web.sh", "Delete version 2 of web.sh")
-	v.get("/admin/resources/recall?"+strings.SplitN(show, "?", 2)[1]+"&back=show").shows(t, 200, `name="back" value="show"`, `href="/admin/resources/show?`, "These name it:", `href="/admin/services/site"`,
+	v.get(show).shows(t, 200, "Withdraw version 1 of web.sh", "Delete version 2 of web.sh")
+	v.get("/admin/resources/recall?"+strings.SplitN(show, "?", 2)[1]+"&back=show").shows(t, 200, `name="back" value="show"`, `href="/admin/resources/show?`, "<p>Used by:</p>", `href="/admin/services/site"`,
 		`href="/admin/resources/show?kind=automatortypes&amp;name=front.sh&amp;plugin=shell&amp;type=scripts&amp;version=1"`, " script</span>").hides(t, "other.sh")
 	v.post("/admin/resources/delete", append(ref[:8:8], "version", "2", "back", "show")...).goes(t, list)
 	r.signedIn("superadmin", "admin").get(list).shows(t, 200).hides(t, "more-00.sh")

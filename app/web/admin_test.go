@@ -123,10 +123,10 @@ func TestDelete(t *testing.T) {
 	r := newRooms(t)
 	v := r.signedIn("demo", "admin")
 	// What a template needs stays; it can be deprecated.
-	v.get("/admin/services/nginx/delete").shows(t, 200, "<html", "web-cluster", "cannot be deleted while these need it", "Deprecate nginx").hides(t, "danger-filled")
+	v.get("/admin/services/nginx/delete").shows(t, 200, "<html", "web-cluster", "is required by these entries and can&#39;t be deleted", "Deprecate nginx").hides(t, "danger-filled")
 	v.get("/admin/services/nginx/delete", "HX-Request", "true", "HX-Target", "dialog").shows(t, 200, "dialog-title", "web-cluster").hides(t, "<html")
 	v.post("/admin/services/nginx/delete").shows(t, 409, "is not deleted: web-cluster names it")
-	v.get("/admin/providers/local/delete").shows(t, 200, "cannot be deleted", ">local-small</a>", "(hardware type)")
+	v.get("/admin/providers/local/delete").shows(t, 200, "can&#39;t be deleted", ">local-small</a>", "(hardware type)")
 	v.post("/admin/services/nginx/deprecate", "deprecated", "true").goes(t, "/admin/services/nginx")
 	v.post("/admin/templates/web-cluster/delete").goes(t, "/admin/templates")
 	v.get("/admin/services/nginx/delete").shows(t, 200, "Delete service nginx")
@@ -153,12 +153,12 @@ func TestValidate(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)
 	v := r.signedIn("demo", "admin")
-	v.post("/validate/services", "body", "{\n\"name\" 3}").shows(t, 200, "1 mistake keeps", `data-line="2"`, `data-column="8"`).hides(t, "<html")
+	v.post("/validate/services", "body", "{\n\"name\" 3}").shows(t, 200, "1 error:", `data-line="2"`, `data-column="8"`).hides(t, "<html")
 	v.post("/validate/services", "body", `{"name":"a b"}`).shows(t, 200, "A name is made of")
 	v.post("/validate/services", "body", `{"name":"a","colour":"red","links":[{"url":"x","size":2}],"dependencies":{"install":{"requires":["ghost"]}}}`).
-		shows(t, 200, "Can be saved", "will be dropped", "colour", "links[0].size", "There is no service “ghost”")
+		shows(t, 200, "Ready to save", "will be dropped", "colour", "links[0].size", "There is no service “ghost”")
 	v.post("/validate/services", "body", `{"name":"a","label":"","provisioner":{"actions":{"start":{"type":"shell","fields":{"script":"x","data":"y"}}}}}`).
-		shows(t, 200, "Can be saved").hides(t, "will be dropped")
+		shows(t, 200, "Ready to save").hides(t, "will be dropped")
 	r.signedIn("demo", "user").post("/validate/services", "body", "{}").shows(t, 403)
 }
 
@@ -242,8 +242,8 @@ func TestResources(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)
 	v := r.signedIn("demo", "admin")
-	v.get("/admin/resources").shows(t, 200, "There are no plugin resources yet", "shell (automator type): scripts")
-	v.get("/admin/resources/sync").shows(t, 200, "Nothing waits for a sync")
+	v.get("/admin/resources").shows(t, 200, "No files yet", "shell (automator type): scripts")
+	v.get("/admin/resources/sync").shows(t, 200, "Nothing to release")
 	v.upload("", "", "", true).shows(t, 422, "Write a text, or choose a file.")
 	v.upload("bad name", "x.sh", "echo", true).shows(t, 422, "A name is made of")
 	v.post("/admin/resources/upload", "plugin", "x").shows(t, 422, "multipart/form-data")
@@ -252,9 +252,9 @@ func TestResources(t *testing.T) {
 	v.get("/admin/resources").shows(t, 200, "Stored version 1 of hello.sh.", "Inactive", "21 bytes")
 	ref := []string{"kind", "automatortypes", "plugin", "shell", "type", "scripts", "name", "hello.sh", "version", "1"}
 	v.post("/admin/resources/stage", ref...).goes(t, "/admin/resources")
-	v.get("/admin/resources").shows(t, 200, "Staged", "Waiting for a sync: 1 version goes into use.")
+	v.get("/admin/resources").shows(t, 200, "Staged", "Waiting for release: 1 version goes into use.")
 	v.post("/admin/resources/sync").goes(t, "/admin/resources/sync")
-	v.get("/admin/resources").shows(t, 200, "Synced: 1 version goes into use.", "Active")
+	v.get("/admin/resources").shows(t, 200, "Released: 1 version goes into use.", "In use")
 	tenant, err := r.accounts.Tenant(r.ctx, loom.Actor{Tenant: loom.SuperTenant, Role: loom.RoleSuperadmin}, "demo")
 	check(t, err)
 	if _, live, err := r.catalog.Live(r.ctx, tenant.ID); err != nil || len(live) != 1 || live[0].Name != "hello.sh" {
@@ -263,7 +263,7 @@ func TestResources(t *testing.T) {
 
 	v.post("/admin/resources/delete", ref...).shows(t, 409, "recall it and sync")
 	query := "?kind=automatortypes&plugin=shell&type=scripts&name=hello.sh&version=1"
-	v.get("/admin/resources/recall"+query).shows(t, 200, "Recall version 1 of hello.sh")
+	v.get("/admin/resources/recall"+query).shows(t, 200, "Withdraw version 1 of hello.sh")
 	v.get("/admin/resources/recall"+strings.Replace(query, "version=1", "version=9", 1)).shows(t, 404)
 	v.post("/admin/resources/recall", ref...).goes(t, "/admin/resources")
 	v.post("/admin/resources/sync").goes(t, "/admin/resources/sync")

@@ -85,7 +85,7 @@ func TestEveryObjectHasItsJSON(t *testing.T) {
 			t.Errorf("%s?as=json: status %d, %s: %.300s", path, raw.Code, raw.Header.Get("Content-Type"), raw.Body)
 			continue
 		}
-		pane := w.get(user, path+"?as=pane").is(200, "JSON and curl")
+		pane := w.get(user, path+"?as=pane").is(200, "API and JSON")
 		line := firstCall.FindStringSubmatch(pane.Body)
 		if line == nil {
 			t.Errorf("%s: no call: %s", path, pane.main())

@@ -39,7 +39,7 @@ func TestFormByKeyboard(t *testing.T) {
 	if !b.Has("input[name='providermap.far.away.flavor'][value='xxl']") {
 		t.Error("what was typed is gone from the row that stayed")
 	}
-	b.WaitText("Can be saved")
+	b.WaitText("Ready to save")
 	b.Inspect("the form", 390, 320)
 	hands.Activate("save", "#editor .c-actions button[data-kind=primary]")
 	b.Wait("the new type", func() bool { return b.URL() == r.server.URL+"/admin/hardware-types/huge" })

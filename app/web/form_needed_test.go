@@ -20,12 +20,12 @@ func TestNothingScoldsBeforeAFieldWasLeft(t *testing.T) {
 	values := press(t, page, "")
 	values.Set("label", "A letter")
 	values.Set("left", "f-label")
-	v.send(verdict, values).shows(t, 200, "Still needed", `<a href="#f-name">Name</a>`).hides(t, "mistake", "is required", "Can be saved")
+	v.send(verdict, values).shows(t, 200, "<h3>Required</h3>", `<a href="#f-name">Name</a>`).hides(t, "error:", "is required", "Ready to save")
 	// A name that is not right yet is no mistake while it is typed, and one behind it.
 	values.Set("name", "my web")
-	v.send(verdict, values).shows(t, 200, "Still needed", `<a href="#f-name">Name</a>`).hides(t, "mistake")
+	v.send(verdict, values).shows(t, 200, "<h3>Required</h3>", `<a href="#f-name">Name</a>`).hides(t, "error:")
 	values.Set("left", "f-label f-name")
-	v.send(verdict, values).shows(t, 200, "1 mistake keeps this from being saved", "this one has a space").hides(t, `<a href="#f-name">Name</a>`)
+	v.send(verdict, values).shows(t, 200, "1 error:", "this one has a space").hides(t, `<a href="#f-name">Name</a>`)
 	v.post("/admin/services", "body", `{"name":"taken"}`)
 	values.Set("name", "taken")
 	values.Set("left", "f-label")
@@ -34,16 +34,16 @@ func TestNothingScoldsBeforeAFieldWasLeft(t *testing.T) {
 	v.send(verdict, values).shows(t, 200, "already; choose another name")
 	// What several actions lack is one line, and no warning.
 	values.Set("name", "my-web")
-	answer := v.send(verdict, values).shows(t, 200, "Still needed", "Script of install, configure, start and stop").hides(t, "mistake", "Can be saved", "Would not work yet", "is incomplete")
+	answer := v.send(verdict, values).shows(t, 200, "<h3>Required</h3>", "Script of install, configure, start and stop").hides(t, "error:", "Ready to save", "Warnings", "is incomplete")
 	if n := strings.Count(answer.body, "Script of"); n != 1 {
 		t.Errorf("the script is asked for %d times", n)
 	}
 	// Whoever presses Save has been everywhere.
 	page = v.send("/admin/services", press(t, page, "")).shows(t, 422, "A name is required.", `name="left" value="*"`)
-	v.send(verdict, press(t, page, "")).shows(t, 200, "5 mistakes keep this from being saved").hides(t, `<a href="#f-name">Name</a>`, "Would not work yet", "is incomplete")
+	v.send(verdict, press(t, page, "")).shows(t, 200, "5 errors:").hides(t, `<a href="#f-name">Name</a>`, "Warnings", "is incomplete")
 	// Without scripts nobody says what was left.
 	page = v.get("/admin/templates/new")
-	v.send("/admin/templates/new", press(t, page, "refresh:x")).shows(t, 200).hides(t, "mistake keeps", "1 error")
+	v.send("/admin/templates/new", press(t, page, "refresh:x")).shows(t, 200).hides(t, "1 error")
 }
 
 // The title of a fold says what was picked in it: in the check while it is open, and in

@@ -28,13 +28,13 @@ func TestServiceByKeyboard(t *testing.T) {
 	b.WaitFor("#editor input[name=name]")
 	// A letter is no mistake, nor is a name before it was left.
 	hands.Fill("a letter of the label", "input[name=label]", "W")
-	b.WaitText("Still needed")
+	b.WaitText("Required")
 	if b.Has("#validation .c-banner") {
 		t.Error("the check scolds before a field was left")
 	}
 	hands.Fill("a name that is none", "input[name=name]", "web 8081")
 	hands.Activate("what it conflicts with", "#dependencies > details:nth-of-type(6) > summary")
-	b.WaitText("1 mistake keeps this from being saved")
+	b.WaitText("1 error:")
 	b.Do("back to the top", chromedp.Focus(chromedp.CSS("#editor input[name=name]")))
 	hands.Fill("the name", "input[name=name]", "web8081")
 	hands.Activate("what it requires", "#dependencies > details:nth-of-type(3) > summary")

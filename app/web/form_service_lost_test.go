@@ -35,7 +35,7 @@ func TestScriptsThatAreNotThere(t *testing.T) {
 		t.Errorf("the check says %d times that lonely.sh is not there", n)
 	}
 	// Its page says each once, with where it is named.
-	page = v.get("/admin/services/lonely").shows(t, 200, "Not all of it works yet:", "The script lonely.sh is neither active nor staged; install and stop name it.", upload)
+	page = v.get("/admin/services/lonely").shows(t, 200, "Incomplete:", "The script lonely.sh is neither active nor staged; install and stop name it.", upload)
 	if n := strings.Count(page.body, "script lonely.sh is"); n != 1 {
 		t.Errorf("the page says %d times that lonely.sh is not there", n)
 	}
@@ -66,7 +66,7 @@ func TestRunListsThatAreNotThere(t *testing.T) {
 	check(t, err)
 	check(t, r.catalog.Stage(r.ctx, v.actor("demo"), ref, 1))
 	v.get("/admin/services/cooked").shows(t, 200, "The cookbook nginx is").hides(t, "The role site")
-	v.get("/admin/resources/recall?kind=automatortypes&plugin=chef-solo&type=roles&name=site.rb&version=1").shows(t, 200, "These name it:", `href="/admin/services/cooked"`)
+	v.get("/admin/resources/recall?kind=automatortypes&plugin=chef-solo&type=roles&name=site.rb&version=1").shows(t, 200, "<p>Used by:</p>", `href="/admin/services/cooked"`)
 }
 
 func TestServiceIntoTemplate(t *testing.T) {
@@ -76,7 +76,7 @@ func TestServiceIntoTemplate(t *testing.T) {
 	_, _, err := r.catalog.Create(r.ctx, v.actor("demo"), loom.KindService, []byte(lonely))
 	check(t, err)
 	v.get("/admin/services/nginx").shows(t, 200).hides(t, "Use it in a template")
-	v.get("/admin/services/lonely").shows(t, 200, "No template names this service yet", `href="/admin/services/lonely/use"`)
+	v.get("/admin/services/lonely").shows(t, 200, "No template uses this service yet", `href="/admin/services/lonely/use"`)
 	v.get("/admin/services/gone/use").shows(t, 404)
 	v.get("/admin/services/nginx/use").shows(t, 200, "A new template", "new clusters have it already", "does not name it yet")
 
@@ -94,7 +94,7 @@ func TestServiceIntoTemplate(t *testing.T) {
 		t.Errorf("the template has %v and allows %v", web.Defaults.Services, web.Compatibility.Services)
 	}
 	v.get("/admin/templates/web-cluster/edit/defaults?service=lonely").shows(t, 200, "has the service lonely already")
-	v.get("/admin/services/lonely").shows(t, 200).hides(t, "No template names this service yet")
+	v.get("/admin/services/lonely").shows(t, 200).hides(t, "No template uses this service yet")
 	r.signedIn("demo", "user").get("/admin/services/lonely/use").shows(t, 403)
 }
 

@@ -193,7 +193,7 @@ func TestServiceFormActions(t *testing.T) {
 	}
 
 	// What it needs is asked for at its field; nothing is stored.
-	v.send("/admin/services", values).shows(t, 422, "The service was not saved.", `href="#f-provisioner-actions-remove-fields-image"`, "This is needed; give a value.", `value="web8081"`)
+	v.send("/admin/services", values).shows(t, 422, "The service was not saved.", `href="#f-provisioner-actions-remove-fields-image"`, "Required.", `value="web8081"`)
 	values.Set("provisioner.actions.remove.fields.image", "nginx:1")
 	values.Set("provisioner.actions.remove.fields.limit", "much")
 
@@ -211,7 +211,7 @@ func TestServiceFormActions(t *testing.T) {
 	page = v.send(step, values).shows(t, 200).hides(t, `name="provisioner.actions.stop.type"`)
 	v.send("/admin/services", press(t, page, "")).goes(t, "/admin/services/web8081")
 	v.get("/admin/services/web8081").shows(t, 200, "image = nginx:1", "haproxy.sh", "drain").hides(t, "args = stop")
-	v.send(step, url.Values{"base": {`{"name":"x"}`}, "do": {"copy:copy"}, "copy.from": {"none/install"}, "copy.to": {"fly"}}).shows(t, 200, "There is no such action any more")
+	v.send(step, url.Values{"base": {`{"name":"x"}`}, "do": {"copy:copy"}, "copy.from": {"none/install"}, "copy.to": {"fly"}}).shows(t, 200, "This action no longer exists")
 	v.send(step, url.Values{"base": {`{"name":"x"}`}, "do": {"copy:copy"}, "copy.from": {"nginx/install"}, "copy.to": {"fly"}}).shows(t, 200, "Choose one of the actions.")
 }
 
@@ -226,7 +226,7 @@ func TestServiceFormRules(t *testing.T) {
 	values["dependencies.runtime.uses"] = []string{"left"}
 	values["dependencies.conflicts"] = []string{"nginx"}
 	values["dependencies.install.requires"] = []string{"nginx"}
-	v.send("/validate/services", values).shows(t, 200, "→ left", "depend on each other in a circle", "It both requires “nginx” and conflicts with it", "Can be saved")
+	v.send("/validate/services", values).shows(t, 200, "→ left", "depend on each other in a circle", "It both requires “nginx” and conflicts with it", "Ready to save")
 	v.send("/admin/services/right/edit", values).shows(t, 200, "wait for each other in a circle", "is-circle", "is-conflicts", "Uses to run: left")
 	v.send("/admin/services/right", values).goes(t, "/admin/services/right") // it stops plans, not the save
 	values["dependencies.runtime.requires+"] = []string{"right"}

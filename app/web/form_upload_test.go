@@ -82,17 +82,17 @@ func TestFileOfAProvidersForm(t *testing.T) {
 	v.sendFiles(fresh, odd, formFile{"upload.key", "id.pem", "k"}).shows(t, 422, "The file “id.pem” was not stored.", "letters a to z", `value="my key"`, `href="#f-upload-key-as"`, "Name of the file of SSH key", "Far away")
 	v.sendFiles(fresh, fill(page, "upload:provisioner.boot"), formFile{"upload.boot", "boot.tgz", "no archive"}).shows(t, 422, "This is not an archive", `value="the moon"`)
 	v.sendFiles(fresh, none, formFile{"upload.key", "huge.pem", strings.Repeat("x", int(catalog.MaxSealedUpload)+1)}).shows(t, 422, "larger than", "Far away")
-	v.sendFiles(fresh, none, formFile{"upload.key", "huge.pem", strings.Repeat("x", httpx.MaxBody)}).shows(t, 422, "Upload such a file under Plugin resources")
+	v.sendFiles(fresh, none, formFile{"upload.key", "huge.pem", strings.Repeat("x", httpx.MaxBody)}).shows(t, 422, "Upload such a file under Files")
 	list, err := r.catalog.ListResources(r.ctx, v.actor("demo"), catalog.ResourceListInput{Plugin: "keyed"})
 	if err != nil || len(list.Items) != 0 {
 		t.Errorf("refused files were stored: %v, %v", list.Items, err)
 	}
 
 	page = v.sendFiles(fresh, fill(page, upload), formFile{"upload.key", "id.pem", "the key itself"}).
-		shows(t, 200, "Stored version 1 of id.pem and chose it here.", `<option value="id.pem" selected`, "version 1, with the next sync", `value="Far away"`, `value="the moon"`).hides(t, "the key itself", "hush-hush")
+		shows(t, 200, "Saved version 1 of id.pem and chose it here.", `<option value="id.pem" selected`, "version 1, with the next release", `value="Far away"`, `value="the moon"`).hides(t, "the key itself", "hush-hush")
 	// The button of the form takes a file as well, so that none is lost.
 	saved := v.sendFiles("/admin/providers", fill(page, ""), formFile{"upload.key", "", ""}, formFile{"upload.boot", "boot.tgz", string(tarOf(t, "boot/a.sh"))}).goes(t, "/admin/providers/far")
-	v.get(saved.location).shows(t, 200, "Stored version", "of boot.tgz; it goes into use with the next sync.")
+	v.get(saved.location).shows(t, 200, "Saved version", "of boot.tgz. The next release puts it in use.")
 	v.get("/admin/providers/far?as=json").shows(t, 200, `"key":"id.pem"`, `"boot":"boot.tgz"`, `"place":"the moon"`)
 	list, err = r.catalog.ListResources(r.ctx, v.actor("demo"), catalog.ResourceListInput{Plugin: "keyed"})
 	check(t, err)

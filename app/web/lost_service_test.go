@@ -21,7 +21,7 @@ func TestLostServiceInTheForm(t *testing.T) {
 	w.must(err)
 	const cause = "The template cached uses the service cache, which does not exist. An administrator can create it, or remove it from the template."
 	nonsense := []string{"Cannot fit", "do not go together", `name="suggest"`}
-	w.get("ana", "/clusters/new?template=cached").is(200, cause, "This service does not exist (any more).", `value="cache"`).lacks(nonsense...)
+	w.get("ana", "/clusters/new?template=cached").is(200, cause, "This service does not exist.", `value="cache"`).lacks(nonsense...)
 	v := createValues("shop-front", "1")
 	v.Set("clusterTemplate", "cached")
 	v.Set("for", "cached")
@@ -45,7 +45,7 @@ func TestWhatAnEditBreaks(t *testing.T) {
 	lost := []string{"Others that this breaks", `href="/admin/services/shop/edit"`, "There is no service “store”, nor one that provides it.", `href="/admin/templates/site/edit"`, "Its service “shop” could no longer be in a cluster."}
 	const edit, check = "/admin/services/db/edit", "/validate/services"
 	v.post(check, "body", `{"name":"db"}`, "expected", "1", "entry", "db").shows(t, 200, lost...)
-	v.post(check, "body", `{"name":"db","label":"Still","dependencies":{"provides":["store"]}}`, "expected", "1", "entry", "db").shows(t, 200, "Can be saved").hides(t, lost[0])
+	v.post(check, "body", `{"name":"db","label":"Still","dependencies":{"provides":["store"]}}`, "expected", "1", "entry", "db").shows(t, 200, "Ready to save").hides(t, lost[0])
 	v.post(check, "body", `{"name":"db2"}`).shows(t, 200).hides(t, lost[0])
 	page := v.post(edit, "body", `{"name":"db"}`, "expected", "1", "do", "form").shows(t, 200, "Show the order")
 	v.send(edit, press(t, page, "order:order")).shows(t, 200, lost[:4]...)

@@ -41,7 +41,7 @@ func TestNewUserByKeyboard(t *testing.T) {
 	hands.Activate("sign out", "form[action='/logout'] button")
 	b.WaitFor("input[name=password]")
 	signIn("eve", shown[1])
-	b.WaitText("An administrator generated your present password")
+	b.WaitText("An administrator generated your current password")
 	hands.Fill("the present password", "input[name=oldPassword]", shown[1])
 	hands.Fill("the new password", "input[name=password]", "four words in a row")
 	hands.Fill("it again", "input[name=repeat]", "four words in a row")

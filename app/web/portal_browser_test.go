@@ -141,7 +141,7 @@ func TestNothingTypedIsLost(t *testing.T) {
 	over()
 	pressKeys(b, kb.Enter)
 	signInAgain(b, "ana")
-	b.WaitText("do again what you did last")
+	b.WaitText("Repeat your last step")
 	// The driver of the browser types a line break even where the page refused the key.
 	if got := strings.TrimSpace(b.Value(aboutText)); got != "For the fair" {
 		t.Errorf("after signing in the field holds %q", got)

@@ -175,7 +175,7 @@ func TestTransferKeepsAndBreaks(t *testing.T) {
 		admin.post("/admin/services", "body", body)
 	}
 	page := give(`{"services":[{"name":"edge","description":"from afar"},{"name":"brand-new"},{"name":"second","dependencies":{"runtime":{"requires":["nobody"]}}},{"name":"third","dependencies":{"runtime":{"requires":["nobody"]}}}]}`)
-	page.shows(t, 200, "Breaks 1 · Changed 1 · New 3 · Same 0 · Invalid 0", "breaks shop", "if edge is overwritten", "There is no service “front”, nor one that provides it.", "Would not work yet", "in any case")
+	page.shows(t, 200, "Breaks 1 · Changed 1 · New 3 · Same 0 · Invalid 0", "breaks shop", "if edge is overwritten", "There is no service “front”, nor one that provides it.", "Warnings", "in any case")
 	if n := strings.Count(page.body, "There is no service “nobody”"); n != 1 {
 		t.Errorf("what two entries lack is told %d times", n)
 	}
@@ -209,19 +209,19 @@ func TestResourcePages(t *testing.T) {
 		t.Helper()
 		admin.sendFile("/admin/resources/upload", "file", "hello.sh", text, "plugin", kind, "name", "", "stage", "true").goes(t, "/admin/resources")
 	}
-	admin.get("/admin/resources/sync").shows(t, 200, "Nothing waits for a sync.", "No provisioner has fetched anything yet")
+	admin.get("/admin/resources/sync").shows(t, 200, "Nothing to release.", "No provisioner has fetched anything yet")
 	up("echo one\necho same\n")
-	admin.get("/admin/resources/sync").shows(t, 200, "hello.sh", "Added", "Sync now")
+	admin.get("/admin/resources/sync").shows(t, 200, "hello.sh", "Added", "Releasing…")
 	admin.post("/admin/resources/sync").goes(t, "/admin/resources/sync")
 	up("echo two\necho same\n")
-	admin.get("/admin/resources/show?"+of+"&version=2").shows(t, 200, "echo two", "Against version 1", "− echo one", "+ echo two", "Staged: not in use yet").hides(t, "+ echo same", "style=")
-	admin.get("/admin/resources/show?"+of+"&version=1").shows(t, 200, "echo one", "Recalled: in use until the next sync").hides(t, "echo two")
+	admin.get("/admin/resources/show?"+of+"&version=2").shows(t, 200, "echo two", "Against version 1", "− echo one", "+ echo two", "Staged: the next release").hides(t, "+ echo same", "style=")
+	admin.get("/admin/resources/show?"+of+"&version=1").shows(t, 200, "echo one", "Withdrawn: in use until the next release").hides(t, "echo two")
 	admin.get("/admin/resources/show?"+of+"&version=9").shows(t, 404)
 	admin.get("/admin/resources/sync").shows(t, 200, "Replaced", "1 → 2")
 	check(t, r.catalog.NoteFetched(r.ctx, r.tenantID("demo"), "host-7", 1))
 	admin.get("/admin/resources/sync").shows(t, 200, "host-7", "Has it")
 	admin.post("/admin/resources/sync").goes(t, "/admin/resources/sync")
-	admin.get("/admin/resources/sync").shows(t, 200, "host-7", "With its next task").hides(t, "Sync now")
+	admin.get("/admin/resources/sync").shows(t, 200, "host-7", "With its next task").hides(t, "Releasing…")
 	check(t, r.catalog.NoteFetched(r.ctx, r.tenantID("demo"), "host-7", 2))
 	admin.get("/admin/resources/sync").shows(t, 200, "Has it")
 	admin.get("/admin/resources").shows(t, 200, "/admin/resources/show?", `data-module="/static/`, "data-upload")
@@ -278,7 +278,7 @@ func TestRiverJobPages(t *testing.T) {
 	for query, says := range map[string]string{"state=odd": "is none of available", "queue=mine": "is none of control", "id=x": "is no number", "tenant=nowhere": "There is no tenant"} {
 		super.get("/system/queues/jobs?"+query).shows(t, 422, says)
 	}
-	super.get("/system/queues/jobs/"+gone).shows(t, 200, "Given up", "it broke", "line 7", "operation_id", "Retry", "Delete").hides(t, ">Cancel<")
+	super.get("/system/queues/jobs/"+gone).shows(t, 200, "Discarded", "it broke", "line 7", "operation_id", "Retry", "Delete").hides(t, ">Cancel<")
 	super.get("/system/queues/jobs/"+ofTask).shows(t, 200, loom.ClusterID(cluster).String()+"-001, task 1", `href="/system/tenants/demo"`).hides(t, ">Retry<", ">Delete<")
 	super.get("/system/queues/jobs/99999999").shows(t, 404)
 	super.get("/system/queues/jobs/"+gone+"/dance").shows(t, 404)
@@ -290,7 +290,7 @@ func TestRiverJobPages(t *testing.T) {
 	}
 	super.get("/system/queues/jobs/"+hook+"/cancel").shows(t, 200, "a hook may not be called")
 	super.post("/system/queues/jobs/"+hook+"/cancel").goes(t, "/system/queues/jobs/"+hook)
-	super.get("/system/queues/jobs/"+hook).shows(t, 200, "Cancelled", "was cancelled.")
+	super.get("/system/queues/jobs/"+hook).shows(t, 200, "Canceled", "was canceled.")
 	super.post("/system/queues/jobs/"+gone+"/retry").goes(t, "/system/queues/jobs/"+gone)
 	super.post("/system/queues/jobs/"+gone+"/delete").goes(t, "/system/queues/jobs")
 	super.get("/system/queues/jobs/"+gone).shows(t, 404)
@@ -301,7 +301,7 @@ func TestRiverJobPages(t *testing.T) {
 	check(t, err)
 	_, err = r.db.ExecContext(r.ctx, `UPDATE tasks SET status = 'complete', started_at = now() - interval '2 minutes', ended_at = now() - interval '1 minute' WHERE cluster_id = $1 AND NOT gate`, cluster)
 	check(t, err)
-	super.get("/system/queues").shows(t, 200, "River jobs by queue", "deliveries of hooks", "Done within five minutes", "How long tasks waited")
+	super.get("/system/queues").shows(t, 200, "River jobs by queue", "hook deliveries", "Done within five minutes", "Wait for a worker")
 	super.get("/system/queues", "HX-Request", "true", "HX-Target", "live").shows(t, 200, `id="live"`).hides(t, "Done within five minutes")
 }
 
@@ -329,7 +329,7 @@ func TestAdminOverview(t *testing.T) {
 	r := newRooms(t)
 	admin := r.signedIn("demo", "admin")
 	r.exec(`DELETE FROM catalog_versions WHERE tenant_id = $1`, r.tenantID("demo"))
-	admin.get("/admin").shows(t, 200, "The catalog is empty", "Import a bundle", "Start from a provider", "Quotas", "What was done of late", "0 waiting, 0 at work").hides(t, "Load the starter catalog", "style=")
+	admin.get("/admin").shows(t, 200, "The catalog is empty", "Import a bundle", "Start from a provider", "Quotas", "Recent activity", "0 waiting, 0 running").hides(t, "Load the starter catalog", "style=")
 	admin.post("/admin/starter").shows(t, 404, "no starter catalog")
 	r.past(r.tenantID("demo"), "user", "web", "small", 1, time.Hour, 0)
 	admin.get("/admin").shows(t, 200, "1 cluster<")
@@ -403,5 +403,5 @@ func TestStatusSaysWhatIsNotUsed(t *testing.T) {
 	check(t, err)
 	says("/system/status", "Storage", "Not used no tenant has a file")
 	check(t, r.catalog.Close()) // as if the store were away
-	says("/system/status", "Storage", "Needs a look The file store does not work: it does not answer as it should. Check it and LOOM_RESOURCES_URL")
+	says("/system/status", "Storage", "Needs attention The file store does not work: it does not answer as it should. Check it and LOOM_RESOURCES_URL")
 }

@@ -65,7 +65,7 @@ func TestTenantForm(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)
 	v := r.signedIn("superadmin", "admin")
-	v.get("/system/tenants/new").shows(t, 200, "No provisioner runs", "Providers (", "Services (", "Plugin resources, all versions", "uploaded keys", "checked")
+	v.get("/system/tenants/new").shows(t, 200, "No provisioner runs", "Providers (", "Services (", "Files, all versions", "uploaded keys", "checked")
 	room := func() answer {
 		return v.get("/system/tenants/new", "HX-Request", "true", "HX-Target", "worker-room").shows(t, 200, `id="worker-room"`).hides(t, "<main")
 	}

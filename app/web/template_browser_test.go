@@ -61,7 +61,7 @@ func TestNewTemplateByKeyboard(t *testing.T) {
 	b.WaitText("No node has both app and front.")
 	look("constraints")
 	tab("try", "#trial .c-sizes")
-	b.WaitText("What fits")
+	b.WaitText("Working sizes")
 	look("try")
 	hands.Activate("save", ".c-actions button[data-kind=primary]")
 	b.WaitText("Saved the template shop")

@@ -172,7 +172,7 @@ func TestTemplateAdvice(t *testing.T) {
 	page := v.get(edit+"compatibility").hides(t, "out of the defaults")
 	values := press(t, page, "refresh:")
 	values["compatibility.services"] = []string{"front", "mysql", "pg"}
-	page = v.send(edit+"compatibility", values).shows(t, 200, "base: default service of new clusters, but not compatible any more.", "Take it out of the defaults",
+	page = v.send(edit+"compatibility", values).shows(t, 200, "base: default service of new clusters, but no longer compatible.", "Take it out of the defaults",
 		"These services require base, which is not ticked.", "mysql and pg conflict", "users choose one of them")
 	page = v.send(edit+"compatibility", press(t, page, "drop:defaults.services")).shows(t, 200).hides(t, "out of the defaults")
 	if got := at(body(t, page), "defaults", "services"); got != `["front","pg"]` {

@@ -140,15 +140,15 @@ func TestPartialForm(t *testing.T) {
 	v.post("/admin/templates", "body", `{"name":"one","defaults":{"services":["nginx"],"provider":"local"},"includes":[{"name":"audit"}]}`).goes(t, "/admin/templates/one")
 	v.post("/admin/templates", "body", `{"name":"two","extends":{"name":"one"},"defaults":{"config":{"mine":1}}}`).goes(t, "/admin/templates/two")
 
-	page = v.get("/admin/partials/audit/edit").shows(t, 200, `href="/admin/templates/one"`, `href="/admin/templates/two"`, "Stays as it is.")
+	page = v.get("/admin/partials/audit/edit").shows(t, 200, `href="/admin/templates/one"`, `href="/admin/templates/two"`, "Unchanged.")
 	values = press(t, page, "refresh:")
 	values.Set("defaults.config", `{"audit":{"level":2},"mine":0}`)
-	v.send("/admin/partials/audit/edit", values).shows(t, 200, "defaults.config.audit.level", "<del>1</del>", "<ins>2</ins>", "It could not be used any more",
+	v.send("/admin/partials/audit/edit", values).shows(t, 200, "defaults.config.audit.level", "<del>1</del>", "<ins>2</ins>", "It would no longer work",
 		"The immutable partial template “audit” sets “mine”; template “two” may not set it again.")
 
 	v.get("/admin/templates/two/edit/defaults").shows(t, 200, "Locked by immutable partial templates", "audit: ", "by audit")
 	v.get("/admin/templates/two/edit/includes").shows(t, 200, "template one", "partial template audit", "this template", "locked", `href="/admin/partials/audit"`)
-	page = v.get("/admin/templates/one/edit/includes").shows(t, 200, "Templates that extend this one", "Stays as it is.")
+	page = v.get("/admin/templates/one/edit/includes").shows(t, 200, "Templates that extend this one", "Unchanged.")
 	values = press(t, page, "")
 	values.Set("extends.name", "two")
 	v.send("/admin/templates/one/edit/includes", values).shows(t, 200, "Templates extend each other in a circle")

@@ -21,17 +21,17 @@ func TestServicePictures(t *testing.T) {
 	r := newRooms(t)
 	admin, user := r.signedIn("demo", "admin"), r.signedIn("demo", "user")
 
-	user.get("/catalog/services/counter-front").shows(t, 200, "What it has to do with other services", "<svg", `role="group"`, "<title", "The same as a table",
+	user.get("/catalog/services/counter-front").shows(t, 200, "Dependencies", "<svg", `role="group"`, "<title", "Table",
 		`href="/catalog/services/counter-app"`, `class="dag-edge tie is-`, "Direct relations", "JSON of version 1").hides(t, "style=", "Open in admin", "/admin/")
 	user.get("/catalog/services/counter-front?hops=2").shows(t, 200, "redis-primary")
 	user.get("/catalog/services/counter-front?hops=9").shows(t, 200, "counter-app")
 	user.get("/catalog/services/counter-front?as=json").shows(t, 200, `"name":"counter-front"`)
 	user.get("/catalog/services/none").shows(t, 404, "There is no service")
-	user.get("/catalog/visit-counter").shows(t, 200, "How its services depend on each other", `href="/catalog/services/counter-front"`, "in a new cluster")
+	user.get("/catalog/visit-counter").shows(t, 200, "Dependencies", `href="/catalog/services/counter-front"`, "in a new cluster")
 
 	admin.get("/catalog/services/nginx").shows(t, 200, `href="/admin/services/nginx"`)
 	admin.get("/admin/services/counter-front").shows(t, 200, `href="/admin/services/counter-app"`, "When its actions run", `<option value="visit-counter"`).hides(t, "Stages of a new cluster")
-	admin.get("/admin/templates/visit-counter").shows(t, 200, "How its services depend on each other", `href="/admin/services/counter-front"`)
+	admin.get("/admin/templates/visit-counter").shows(t, 200, "Dependencies", `href="/admin/services/counter-front"`)
 	page := admin.get("/admin/services/counter-front?template=visit-counter").shows(t, 200, "Stages of a new cluster of visit-counter", "bootstrap")
 	for _, action := range []string{"install", "configure", "start"} {
 		if !strings.Contains(page.body, ">"+action+"</") && !strings.Contains(page.body, "<span>"+action) {
@@ -93,7 +93,7 @@ func TestClusterServicesPicture(t *testing.T) {
 	id := w.active("pictured", 3)
 	target := "/clusters/" + id.String() + "/services"
 	page := w.get("ana", target)
-	for _, text := range []string{"How they depend on each other", "Services of the cluster pictured", `href="/catalog/services/nginx"`, "The same as a table", "on 2 nodes"} {
+	for _, text := range []string{"How they depend on each other", "Services of the cluster pictured", `href="/catalog/services/nginx"`, "Table", "on 2 nodes"} {
 		if page.Code != 200 || !strings.Contains(page.Body, text) {
 			t.Errorf("status %d; the tab does not say %q", page.Code, text)
 		}

@@ -40,7 +40,7 @@ func PasswordPage(m PasswordModel) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if m.Required {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<p>An administrator generated your present password. Choose one that only you know to go on.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<p>An administrator generated your current password. Choose your own to continue.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -193,7 +193,7 @@ func passwordForm(m PasswordModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Field(ui.FieldModel{Name: FieldOldPassword, Label: "Present password", Kind: ui.FieldPassword, Autocomplete: "current-password", Width: m.width(),
+		templ_7745c5c3_Err = ui.Field(ui.FieldModel{Name: FieldOldPassword, Label: "Current password", Kind: ui.FieldPassword, Autocomplete: "current-password", Width: m.width(),
 			Error: m.Errors.For(FieldOldPassword)}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err

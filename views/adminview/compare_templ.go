@@ -224,7 +224,7 @@ func entryMenu(m HeadModel) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Button(ui.ButtonModel{Label: "Offer again", Icon: "check", Submit: true}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Button(ui.ButtonModel{Label: "Undeprecate", Icon: "check", Submit: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -246,7 +246,7 @@ func entryMenu(m HeadModel) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Button(ui.ButtonModel{Label: "Deprecate", Icon: "ban", Submit: true, Attrs: templ.Attributes{"title": "Not offered for choosing any more; what names it goes on working"}}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Button(ui.ButtonModel{Label: "Deprecate", Icon: "ban", Submit: true, Attrs: templ.Attributes{"title": "Hides it from pickers. Entries that use it keep working."}}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

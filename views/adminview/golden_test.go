@@ -54,13 +54,13 @@ func TestGolden(t *testing.T) {
 		"conflict": adminview.ConflictPage(adminview.ConflictModel{Name: "nginx", Action: "/a", StepURL: "/step", HasForm: true, Message: "It is at version 3.", Now: now, Author: "eve", Time: now.Add(-time.Hour),
 			Version: "3", Expected: "3", Base: "{0}", Theirs: "{1}", Mine: "{2}", Note: "Secrets.", TakeHref: "/t", Changes: []ui.ChangeModel{{Sign: ui.SignRemove, Name: "label", Old: "a"}}}),
 		"conflict-gone": adminview.ConflictPage(adminview.ConflictModel{Name: "nginx", Action: "/a", Gone: true, Expected: "0", Theirs: "(deleted)", Mine: "{}", TakeHref: "/t"}),
-		"resources": adminview.ResourcesPage(adminview.ResourcesModel{Waiting: "Waiting for a sync: 1 version goes into use.", Kinds: []ui.Option{{Value: "a/b/c", Label: "b: c"}}, FileHelp: "At most 1 GiB.",
+		"resources": adminview.ResourcesPage(adminview.ResourcesModel{Waiting: "Waiting for release: 1 version goes into use.", Kinds: []ui.Option{{Value: "a/b/c", Label: "b: c"}}, FileHelp: "At most 1 GiB.",
 			Errors: ui.NewFormErrors("The file was not stored.", []loom.FieldError{{Field: adminview.FieldFile, Message: "This is no archive."}}),
 			List: []templ.Component{
 				adminview.ResourceActions(adminview.ResourceRow{Ref: ref, CanStage: true, Recall: ref, DeleteHref: ref.Query(adminview.ResourceDelete())}),
 				adminview.ResourceUsers([]adminview.Use{{Kind: "service", Name: "web", Href: "/admin/services/web"}}), adminview.ResourceUsers(nil)}}),
 		"resources-empty": adminview.ResourcesPage(adminview.ResourcesModel{NoPlugins: true}),
-		"recall":          adminview.ResourceConfirmForm(adminview.ResourceConfirmModel{Ref: ref, Action: adminview.ResourceRecall(), Text: "It goes.", Button: "Recall version 2 of a.sh", Busy: "Recalling…"}, "/admin/resources"),
+		"recall":          adminview.ResourceConfirmForm(adminview.ResourceConfirmModel{Ref: ref, Action: adminview.ResourceRecall(), Text: "It goes.", Button: "Withdraw version 2 of a.sh", Busy: "Withdrawing…"}, "/admin/resources"),
 	}
 	for _, kind := range loom.TenantKinds {
 		components["new-"+string(kind)] = adminview.EditorPage(adminview.EditorModel{Kind: kind, Action: "/a", Body: "{}"})
@@ -87,7 +87,7 @@ func formEditor() adminview.EditorModel {
 		formview.Pair([]templ.Component{ui.Field(ui.FieldModel{Name: "image", Label: "Image", Suggest: []ui.Option{{Value: "i", Label: "An image"}}})}),
 		formview.Echoing(ui.FieldModel{Name: "lease", Label: "Lease", Echo: "lease-echo"}, "Means 7 days."), formview.Refreshing(ui.Field(ui.FieldModel{Name: "type", Label: "Type"}), "/step"),
 		formview.Uploading("upload-key", ui.Field(ui.FieldModel{Name: "key", Label: "Key"}), formview.Upload(formview.UploadModel{Title: "Upload a file for Key", Open: true, File: ui.FieldModel{Name: "upload.key", Label: "File", Kind: ui.FieldFile, Optional: true},
-			As: ui.FieldModel{Name: "upload.key.as", Label: "Stored as", Optional: true}, Button: add, Said: "Stored version 1 of id.pem.", Link: "See what a sync would do (new tab)", Href: "/sync"})),
+			As: ui.FieldModel{Name: "upload.key.as", Label: "Stored as", Optional: true}, Button: add, Said: "Stored version 1 of id.pem.", Link: "Preview release (new tab)", Href: "/sync"})),
 		formview.Picker("names?", ui.ChoiceModel{Name: "names", Legend: "Names"}, ui.FieldModel{Name: "names+", Label: "Other names"}),
 	}
 	return adminview.EditorModel{Kind: loom.KindHardwareType, Name: "big", Action: "/a", StepURL: "/step", Expected: "3", HasForm: true, FormMode: true, Base: `{"name":"big"}`, Changed: true,

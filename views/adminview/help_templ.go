@@ -229,7 +229,7 @@ func baseHelp() templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = term("name", "Needed. Letters a to z, digits, “_”, “-” and “.”; it cannot be changed later, only duplicated.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = term("name", "Required. Letters a–z, digits, “_”, “-” and “.”. It can't change later; duplicate the entry instead.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -237,7 +237,7 @@ func baseHelp() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = term("label, description", "What people see in lists and forms.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = term("label, description", "Shown in lists and forms.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -245,7 +245,7 @@ func baseHelp() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = term("deprecated", "true hides it from forms; what names it goes on working.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = term("deprecated", "true hides it from pickers. Entries that use it keep working.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -300,7 +300,7 @@ func providerHelp() templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = term("providertype", "Needed. The plugin that makes the machines.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = term("providertype", "Required. The plugin that creates the machines.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -316,7 +316,7 @@ func providerHelp() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = term("sealed", "Shown, not written: the secret fields that are set. Loom keeps them encrypted and never shows them again. Leave one out, or empty, to keep its value; give a new value to replace it.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = term("sealed", "Read-only: the secret fields that are set. Loom encrypts them and never shows them again. Omit one, or leave it empty, to keep its value; enter a new value to replace it.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -371,7 +371,7 @@ func hardwareHelp() templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = term("providermap", "For each provider by its name, how that provider calls this size.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = term("providermap", "By provider: its name for this size.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -379,7 +379,7 @@ func hardwareHelp() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = term("providermap.NAME.flavor", "Needed to be usable there. For the local provider: mem=256m,pids=256,cpu=100.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = term("providermap.NAME.flavor", "Required for use with that provider. For the local provider: mem=256m,pids=256,cpu=100.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -387,7 +387,7 @@ func hardwareHelp() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = term("vcpu, ram, disks, cost", "For people: processors, memory in GB, disks, price of an hour; numbers as text.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = term("vcpu, ram, disks, cost", "For information: processors, memory in GB, disks, price per hour; numbers as text.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -442,7 +442,7 @@ func imageHelp() templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = term("providermap", "For each provider by its name, which of its images this is.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = term("providermap", "By provider: its name for this image.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -450,7 +450,7 @@ func imageHelp() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = term("providermap.NAME.image", "Needed to be usable there. For the local provider: bookworm:nginx-light,redis-server.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = term("providermap.NAME.image", "Required for use with that provider. For the local provider: bookworm:nginx-light,redis-server.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -458,7 +458,7 @@ func imageHelp() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = term("providermap.NAME.sshuser", "Who signs in on that image; root when left out.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = term("providermap.NAME.sshuser", "SSH user of that image. Default: root.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -529,7 +529,7 @@ func serviceHelp() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = term("dependencies.install, .runtime", "requires: must be in the cluster, and comes first. uses: comes first when it is there. runtime orders initialize, start and stop.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = term("dependencies.install, .runtime", "requires: must be in the cluster and comes first. uses: comes first if present. runtime orders initialize, start and stop.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -613,7 +613,7 @@ func templateHelp(kind loom.EntityKind) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = term("defaults", "services, provider, hardwaretype, imagetype, dnsSuffix and config of a request that says nothing.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = term("defaults", "Default services, provider, hardwaretype, imagetype, dnsSuffix and config.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -621,7 +621,7 @@ func templateHelp(kind loom.EntityKind) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = term("compatibility", "hardwaretypes, imagetypes, services that may be used; an empty list allows all.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = term("compatibility", "Allowed hardwaretypes, imagetypes, services; an empty list allows all.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -715,7 +715,7 @@ func macroHelp() templ.Component {
 			templ_7745c5c3_Var19 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "<details><summary>Macros</summary><p class=\"u-muted\">In values of config and in links, filled in when the machines exist.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "<details><summary>Macros</summary><p class=\"u-muted\">In config values and links; filled in once the machines exist.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -747,7 +747,7 @@ func macroHelp() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = term("%num.service.NAME%", "How many nodes have it.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = term("%num.service.NAME%", "Number of nodes with the service.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -763,7 +763,7 @@ func macroHelp() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = term("%cluster.owner%", "Whose cluster it is.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = term("%cluster.owner%", "Owner of the cluster.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -771,7 +771,7 @@ func macroHelp() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = term("%join(map(host.service.NAME,'$:80'),' ')%", "Each put into a form, joined by a text. %% is a percent sign.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = term("%join(map(host.service.NAME,'$:80'),' ')%", "Formats each value and joins them. %% is a percent sign.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

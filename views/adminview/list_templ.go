@@ -370,7 +370,7 @@ func deletedTable(m ListModel) templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					templ_7745c5c3_Err = ui.Empty(ui.EmptyModel{Icon: KindIcon(m.Kind), Text: firstOf(notFound(m.Q), "None was deleted, or it is there again."), Action: ui.ButtonModel{Label: "Show all", Href: route.AdminKind(m.Kind)}}).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = ui.Empty(ui.EmptyModel{Icon: KindIcon(m.Kind), Text: firstOf(notFound(m.Q), "No deleted entries."), Action: ui.ButtonModel{Label: "Show all", Href: route.AdminKind(m.Kind)}}).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

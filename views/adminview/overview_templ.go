@@ -249,7 +249,7 @@ func findings(list []Finding) templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					templ_7745c5c3_Err = ui.Empty(ui.EmptyModel{Icon: "check-circle", Text: "Everything that the catalog names is there, and every provider has what it needs."}).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = ui.Empty(ui.EmptyModel{Icon: "check-circle", Text: "No problems. The catalog is complete and every provider is set up."}).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -262,7 +262,7 @@ func findings(list []Finding) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = ui.Table(ui.TableModel{ID: "findings", Caption: "Needs attention", Columns: []ui.Column{{Label: "Entry"}, {Label: "Kind", Low: true}, {Label: "What would not work"}, {Label: "Fix", LabelHidden: true}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var4), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Table(ui.TableModel{ID: "findings", Caption: "Needs attention", Columns: []ui.Column{{Label: "Entry"}, {Label: "Kind", Low: true}, {Label: "Breaks"}, {Label: "Fix", LabelHidden: true}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var4), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

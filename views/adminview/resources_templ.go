@@ -35,7 +35,7 @@ func ResourcesPage(m ResourcesModel) templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"l-page-head\"><h1>Plugin resources</h1><span class=\"c-actions\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"l-page-head\"><h1>Files</h1><span class=\"c-actions\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -43,16 +43,16 @@ func ResourcesPage(m ResourcesModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Button(ui.ButtonModel{Label: "Sync", Icon: "rotate", Kind: ui.Primary, Href: ResourceSync()}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Button(ui.ButtonModel{Label: "Release", Icon: "rotate", Kind: ui.Primary, Href: ResourceSync()}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "</span></div><p class=\"u-measure\">Files that plugins need where they run, such as the scripts of the shell automator. Write or upload a version, stage it, then sync: staged versions go into use, recalled ones out of use, all at once. Tasks that run keep the files they began with.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "</span></div><p class=\"u-measure\">Plugins use these files, such as the scripts of the shell automator. Write or upload a version, stage it, then release: staged versions go into use, withdrawn ones out of use, all at once. Running tasks keep their files.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		if m.Waiting != "" {
-			templ_7745c5c3_Err = ui.Banner(ui.BannerModel{Tone: ui.ToneRun, Text: m.Waiting, Action: "See what a sync would do", ActionHref: ResourceSync()}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Banner(ui.BannerModel{Tone: ui.ToneRun, Text: m.Waiting, Action: "Preview release", ActionHref: ResourceSync()}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -113,25 +113,25 @@ func scriptsHelp() templ.Component {
 			templ_7745c5c3_Var2 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<h2 id=\"scripts-title\">What a script gets</h2><p class=\"u-measure\">The shell automator runs a script as root on the machine of a node, in the directory of all scripts, with the arguments that the action gives. Ending with 0 is success; anything else is a failure, and a failed task may run again, so a script should leave alone what is done already. What it prints is the task’s log.</p><p class=\"u-measure\">Loom runs no action when a machine boots again, as local machines do after a stop of Loom. So <code>start</code> has to start the service now and see to it that it also starts at boot, and <code>stop</code> has to take both back.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<h2 id=\"scripts-title\">Script reference</h2><p class=\"u-measure\">The shell automator runs a script as root on the machine of a node, in the directory of all scripts, with the arguments of the action. Exit status 0 is success; anything else is a failure. A failed task may run again, so scripts should be idempotent. Their output is the task’s log.</p><p class=\"u-measure\">Loom runs no action when a machine reboots, as local machines do after Loom stops. So <code>start</code> must start the service now and enable it at boot, and <code>stop</code> must undo both.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		templ_7745c5c3_Err = ui.Definitions([]ui.Def{
-			{Term: "$0", Text: "the path of the script itself; other scripts lie beside it"},
+			{Term: "$0", Text: "path of the script; other scripts are in the same directory"},
 			{Term: "loom_lookup_key '^/config/cluster/web/port$' 8080", Text: "prints a value of the cluster’s configuration, or the default; the key is a regular expression over paths. Without a default, a missing value is an error"},
-			{Term: "loom_enable_at_boot NAME", Text: "has a service of the system, such as nginx, start again when the machine boots"},
-			{Term: "loom_enable_at_boot NAME COMMAND…", Text: "the same for a program without an init script: at boot the command runs as root in the current directory; its output goes to /var/log/loom-NAME.log"},
-			{Term: "loom_disable_at_boot NAME", Text: "takes that back"},
-			{Term: "$LOOM_SERVICE, $LOOM_HOSTNAME, $LOOM_CLUSTER_ID", Text: "what the task is about"},
-			{Term: "$LOOM_IP_ACCESS_V4, $LOOM_IP_BIND_V4", Text: "the addresses of the node, from outside and within"},
-			{Term: "$LOOM_TASK_JSON", Text: "a file with all that the task knows: configuration, nodes, services"},
-			{Term: "$LOOM_RESULT_FILE", Text: "lines key=value written here are results of the node"},
+			{Term: "loom_enable_at_boot NAME", Text: "starts a system service, such as nginx, at boot"},
+			{Term: "loom_enable_at_boot NAME COMMAND…", Text: "the same for a program without an init script: runs the command at boot as root in the current directory, with output to /var/log/loom-NAME.log"},
+			{Term: "loom_disable_at_boot NAME", Text: "undoes that"},
+			{Term: "$LOOM_SERVICE, $LOOM_HOSTNAME, $LOOM_CLUSTER_ID", Text: "service, node and cluster of the task"},
+			{Term: "$LOOM_IP_ACCESS_V4, $LOOM_IP_BIND_V4", Text: "external and internal address of the node"},
+			{Term: "$LOOM_TASK_JSON", Text: "file with the configuration, nodes and services"},
+			{Term: "$LOOM_RESULT_FILE", Text: "file for results of the node, as key=value lines"},
 		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Code(ui.CodeModel{ID: "script-example", Label: "A whole service in one script; actions name it with install, configure, start or stop as argument", Text: scriptExample}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Code(ui.CodeModel{ID: "script-example", Label: "A service in one script; actions pass install, configure, start or stop as argument", Text: scriptExample}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -171,20 +171,20 @@ func resourceStates() templ.Component {
 			templ_7745c5c3_Var3 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<details class=\"u-small\"><summary>What the states mean</summary>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<details class=\"u-small\"><summary>States</summary>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		templ_7745c5c3_Err = ui.Definitions([]ui.Def{
-			{Term: "Inactive", Text: "Not in use, and the next sync leaves it so."},
-			{Term: "Staged", Text: "The next sync puts this version in use, in place of any other of the name."},
-			{Term: "Active", Text: "In use: tasks that start now get it, and the next sync leaves it so."},
-			{Term: "Recalled", Text: "In use until the next sync, which takes it out of use."},
+			{Term: "Inactive", Text: "Not in use."},
+			{Term: "Staged", Text: "The next release puts this version in use and replaces the current one."},
+			{Term: "In use", Text: "New tasks get this version."},
+			{Term: "Withdrawn", Text: "In use until the next release."},
 		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<p class=\"u-measure\">A version goes from inactive to staged, with a sync to active, by “Recall” or by staging another to recalled, and with the next sync back to inactive. Only inactive versions can be deleted. Tasks that run keep the files they began with.</p></details>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<p class=\"u-measure\">You stage an inactive version; a release puts it in use. “Withdraw”, or staging another version, takes it out of use with the next release. You can delete inactive versions only. Running tasks keep their files.</p></details>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -250,7 +250,7 @@ func ResourceActions(r ResourceRow) templ.Component {
 			}
 		}
 		if r.Recall.Version != "" {
-			templ_7745c5c3_Err = ui.Button(ui.ButtonModel{Label: "Recall", Small: true, Href: r.Recall.Query(ResourceRecall()), Attrs: opens(r.Recall.Query(ResourceRecall()), "Recall version "+r.Recall.Version+" of "+r.Recall.Name)}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Button(ui.ButtonModel{Label: "Withdraw", Small: true, Href: r.Recall.Query(ResourceRecall()), Attrs: opens(r.Recall.Query(ResourceRecall()), "Withdraw version "+r.Recall.Version+" of "+r.Recall.Name)}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -490,7 +490,7 @@ func uploadForm(m ResourcesModel) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if m.NoPlugins {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 28, "<p class=\"u-muted\">No plugin takes files yet. Plugins tell what they take when a provisioner starts.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 28, "<p class=\"u-muted\">No plugin takes files yet. Plugins register their file types when a provisioner starts.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -542,21 +542,21 @@ func uploadForm(m ResourcesModel) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Field(ui.FieldModel{Name: FieldPlugin, Label: "Used by", Kind: ui.FieldSelect, Options: m.Kinds, Error: m.Errors.For(FieldPlugin)}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Field(ui.FieldModel{Name: FieldPlugin, Label: "Type", Kind: ui.FieldSelect, Options: m.Kinds, Error: m.Errors.For(FieldPlugin)}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			templ_7745c5c3_Err = ui.Field(ui.FieldModel{Name: FieldName, Label: "Name", Value: m.Name, Optional: true, Mono: true, MaxLength: 255,
-				Help: "The name under which services refer to it; the name of the file when left empty. A name that exists gets a new version.", Error: m.Errors.For(FieldName)}).Render(ctx, templ_7745c5c3_Buffer)
+				Help: "Services refer to this name. Empty takes the file name. An existing name gets a new version.", Error: m.Errors.For(FieldName)}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Field(ui.FieldModel{Name: FieldStage, Label: "Stage it for the next sync", Kind: ui.FieldCheckbox, Checked: m.Stage}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Field(ui.FieldModel{Name: FieldStage, Label: "Stage for the next release", Kind: ui.FieldCheckbox, Checked: m.Stage}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			templ_7745c5c3_Err = ui.Field(ui.FieldModel{Name: FieldText, Label: "Text", Kind: ui.FieldTextarea, Value: m.Text, Optional: true, Mono: true, Width: "full", Rows: 10,
-				Help: "Write a script here, or leave this empty and choose a file.", Error: m.Errors.For(FieldText), Attrs: templ.Attributes{"spellcheck": "false", "autocapitalize": "none"}}).Render(ctx, templ_7745c5c3_Buffer)
+				Help: "Write a script here, or choose a file instead.", Error: m.Errors.For(FieldText), Attrs: templ.Attributes{"spellcheck": "false", "autocapitalize": "none"}}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -568,7 +568,7 @@ func uploadForm(m ResourcesModel) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Button(ui.ButtonModel{Label: "Store the version", Busy: "Storing…", Icon: "arrow-up", Submit: true}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Button(ui.ButtonModel{Label: "Save file", Busy: "Saving…", Icon: "arrow-up", Submit: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -581,7 +581,7 @@ func uploadForm(m ResourcesModel) templ.Component {
 	})
 }
 
-// ResourceConfirmForm asks whether to recall or delete a version.
+// ResourceConfirmForm asks whether to withdraw or delete a version.
 func ResourceConfirmForm(m ResourceConfirmModel, back string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -642,7 +642,7 @@ func ResourceConfirmForm(m ResourceConfirmModel, back string) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(m.Users) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 39, "<p>These name it:</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 39, "<p>Used by:</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -651,7 +651,7 @@ func ResourceConfirmForm(m ResourceConfirmModel, back string) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, "<p class=\"u-muted\">No service, provider or file names it.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, "<p class=\"u-muted\">No service, provider or file uses it.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

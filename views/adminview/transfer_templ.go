@@ -183,7 +183,7 @@ func Archive(m ArchiveModel) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if m.All == "" {
-			templ_7745c5c3_Err = ui.Empty(ui.EmptyModel{Icon: "box", Text: "No plugin resource is in use or staged, so there is nothing to export."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Empty(ui.EmptyModel{Icon: "box", Text: "Nothing to export. No file is in use or staged."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -823,7 +823,7 @@ func identity() templ.Component {
 			templ_7745c5c3_Var39 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 57, "An API token in <code>Authorization: Bearer …</code>, made under Account, API tokens, or with <code>loom token create</code>. Clients of the predecessor may send it as <code>Coopr-ApiKey</code>.")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 57, "An API token in <code>Authorization: Bearer …</code>. Create one under Account, API tokens, or with <code>loom token create</code>. Legacy clients may send it as <code>Coopr-ApiKey</code>.")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -104,7 +104,7 @@ func ServicePage(m ServiceModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.TiesSection("What it has to do with other services", &m.Ties).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.TiesSection("Dependencies", &m.Ties).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -195,7 +195,7 @@ func ServicePage(m ServiceModel) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = ui.Table(ui.TableModel{ID: "actions", Caption: "What it does on a node", Columns: []ui.Column{{Label: "Action"}, {Label: "When"}, {Label: "Carried out by"}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var4), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Table(ui.TableModel{ID: "actions", Caption: "Actions", Columns: []ui.Column{{Label: "Action"}, {Label: "When"}, {Label: "Run by"}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var4), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -321,7 +321,7 @@ func TemplatePage(m TemplateModel) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = ui.TiesSection("How its services depend on each other", m.Ties).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.TiesSection("Dependencies", m.Ties).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

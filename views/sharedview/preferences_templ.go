@@ -68,7 +68,7 @@ func PreferencesPage(m PreferencesModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Field(ui.FieldModel{Name: "rows", Label: "Rows of a page of a list", Kind: ui.FieldSelect, Options: m.Rows, Width: "xs", Error: m.Errors.For("rows")}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Field(ui.FieldModel{Name: "rows", Label: "Rows per page", Kind: ui.FieldSelect, Options: m.Rows, Width: "xs", Error: m.Errors.For("rows")}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -119,7 +119,7 @@ func PreferencesPage(m PreferencesModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Field(ui.FieldModel{Name: "shortcuts", Label: "Shortcuts of single keys", Kind: ui.FieldCheckbox, Checked: m.Shortcuts, Optional: true, Help: "Such as g c for the clusters; press ? for all of them. Turn them off if they get in the way of assistive software."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Field(ui.FieldModel{Name: "shortcuts", Label: "Single-key shortcuts", Kind: ui.FieldCheckbox, Checked: m.Shortcuts, Optional: true, Help: "Such as g c for the clusters; press ? to list them. Turn them off if they conflict with assistive software."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

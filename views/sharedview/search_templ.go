@@ -551,7 +551,7 @@ func keysBody(lines []KeyLine, off bool) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if off {
-			templ_7745c5c3_Err = ui.Banner(ui.BannerModel{Tone: ui.ToneWarn, Text: "You have turned shortcuts of single keys off; Ctrl K works all the same.", Action: "Preferences", ActionHref: route.AccountPreferences()}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Banner(ui.BannerModel{Tone: ui.ToneWarn, Text: "Single-key shortcuts are off. Ctrl K still works.", Action: "Preferences", ActionHref: route.AccountPreferences()}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -37,7 +37,7 @@ func SizesPart(m SizesModel) templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"l-stack-tight\" aria-labelledby=\"sizes-title\"><h2 id=\"sizes-title\">What fits</h2><p class=\"u-measure\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"l-stack-tight\" aria-labelledby=\"sizes-title\"><h2 id=\"sizes-title\">Working sizes</h2><p class=\"u-measure\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -55,7 +55,7 @@ func SizesPart(m SizesModel) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(m.Rows) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<figure class=\"c-chart c-sizes\"><figcaption class=\"u-small u-muted u-measure\">Each column is a cluster of so many nodes as stand below it; its pieces are the nodes that run the same services. ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<figure class=\"c-chart c-sizes\"><figcaption class=\"u-small u-muted u-measure\">Each column is a cluster with the number of nodes below it. Its pieces are nodes with the same services. ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -163,8 +163,8 @@ func ServiceState(s loom.ServiceState) State { return known(serviceStates, s) }
 var resourceStates = map[loom.ResourceStatus]State{
 	loom.ResourceInactive: {Word: "Inactive", Icon: "circle", Tone: ToneIdle},
 	loom.ResourceStaged:   {Word: "Staged", Icon: "arrow-up", Tone: ToneRun},
-	loom.ResourceActive:   {Word: "Active", Icon: "check", Tone: ToneOK},
-	loom.ResourceRecalled: {Word: "Recalled", Icon: "arrow-down", Tone: ToneWarn},
+	loom.ResourceActive:   {Word: "In use", Icon: "check", Tone: ToneOK},
+	loom.ResourceRecalled: {Word: "Withdrawn", Icon: "arrow-down", Tone: ToneWarn},
 }
 
 // ResourceState shows the status of a plugin resource version.

@@ -33,7 +33,7 @@ var tieKinds = []struct {
 	text string
 }{
 	{TieRequires, "requires: must be in the cluster, and comes first"},
-	{TieUses, "uses: comes first where it is there"},
+	{TieUses, "uses: comes first if present"},
 	{TieProvides, "provides: others find it under this name too"},
 	{TieFollows, "follows: is configured again when the other's nodes change"},
 	{TieConflicts, "conflicts: never in one cluster"},
@@ -241,7 +241,7 @@ var tieColumns = []tieColumn{
 
 // table is the frame of the table below the picture.
 func (m TiesModel) table() TableModel {
-	t := TableModel{ID: m.ID + "-table", Caption: "The same as a table", Compact: true, Columns: []Column{{Label: "Service"}}}
+	t := TableModel{ID: m.ID + "-table", Caption: "Table", Compact: true, Columns: []Column{{Label: "Service"}}}
 	for _, c := range m.columns() {
 		t.Columns = append(t.Columns, Column{Label: c.label})
 	}

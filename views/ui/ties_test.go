@@ -48,7 +48,7 @@ func TestTiesTellKindsApart(t *testing.T) {
 	t.Parallel()
 	html := golden.Render(t, ui.Ties(sampleTies()))
 	for _, text := range []string{"url(#relations-requires)", "url(#relations-uses)", "url(#relations-provides)", "url(#relations-follows)", "url(#relations-conflicts)",
-		"requires: must be in the cluster, and comes first", "conflicts: never in one cluster", `role="group"`, `role="img"`, "The same as a table", "Missing", "redis-with-a-", "very-long-name-&lt;b&gt;"} {
+		"requires: must be in the cluster, and comes first", "conflicts: never in one cluster", `role="group"`, `role="img"`, ">Table<", "Missing", "redis-with-a-", "very-long-name-&lt;b&gt;"} {
 		if !strings.Contains(html, text) {
 			t.Errorf("the picture lacks %q", text)
 		}

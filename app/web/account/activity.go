@@ -33,7 +33,7 @@ func (s *Server) accountActivity(w http.ResponseWriter, r *http.Request, actor l
 	here := route.AccountActivity()
 	csv, json := s.ExportsOf(r)
 	return s.Sheet(w, r, actor, status, page.AccountFrame("Your activity", here), adminview.PageModel{
-		Title: "Your activity", Intro: "What you did, from where, and what it changed; also what was refused to you. Secrets are masked.",
+		Title: "Your activity", Intro: "Your actions, where from, and their changes, including refused ones. Secrets are masked.",
 		Parts: []templ.Component{page.AuditFilters(here, q, errs), s.AuditGrid(ui.ViewerOf(r.Context()), here, q, list, csv, json)},
 	})
 }

@@ -232,7 +232,7 @@ func (s *Server) signInAgain(w http.ResponseWriter, r *http.Request) error {
 		return httpx.SeeOther(w, r, route.Home())
 	}
 	tellLeft(w, expires.Sub(s.Now()))
-	w.Header().Set(headerSaid, "You are signed in; do again what you did last.")
+	w.Header().Set(headerSaid, "You are signed in. Repeat your last step.")
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }

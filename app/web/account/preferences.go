@@ -52,7 +52,7 @@ func (s *Server) preferencesPage(w http.ResponseWriter, r *http.Request, actor l
 		choice("compact", "Compact", "Rows are 32 pixels high.", p.Compact),
 	}
 	m.Live = []ui.Choice{
-		choice("stream", "Stream", "What changes is there at once.", !p.Poll),
+		choice("stream", "Stream", "Changes appear at once.", !p.Poll),
 		choice("poll", "Ask every 5 seconds", "For networks that do not let streams through.", p.Poll),
 	}
 	for _, n := range loom.RowChoices {

@@ -37,13 +37,13 @@ func (s *Server) archiveCards(r *http.Request, actor loom.Actor, errs ui.FormErr
 	if err != nil {
 		return nil, err
 	}
-	m := adminview.ArchiveModel{Action: route.AdminArchiveExport(), Choices: ui.ChoiceModel{ID: "export-resources", Name: fieldResource, Legend: "Plugin resources", Optional: true, Filter: "Filter resources"}}
+	m := adminview.ArchiveModel{Action: route.AdminArchiveExport(), Choices: ui.ChoiceModel{ID: "export-resources", Name: fieldResource, Legend: "Files", Optional: true, Filter: "Filter resources"}}
 	var total int64
 	for _, res := range resources {
 		total += res.Size
 		fact := "in use"
 		if !res.Live {
-			fact = "with the next sync"
+			fact = "with the next release"
 		}
 		m.Choices.Choices = append(m.Choices.Choices, ui.Choice{Value: resourceKey(res.ResourceRef), Label: res.Name,
 			Description: res.Plugin + " · " + res.Type, Facts: []string{"version " + strconv.Itoa(res.Version), fact, page.SizeOf(res.Size)}})
@@ -52,15 +52,15 @@ func (s *Server) archiveCards(r *http.Request, actor loom.Actor, errs ui.FormErr
 		m.All = "Download all (" + ui.Count(len(resources), "file", "files") + ", " + page.SizeOf(total) + ")"
 	}
 	if sealed > 0 {
-		m.Note = ui.Count(sealed, "secret stays", "secrets stay") + " here: keys and the like are never exported. Upload them anew where they are needed."
+		m.Note = ui.Count(sealed, "secret is left out", "secrets are left out") + ". Loom never exports keys and other secrets. Upload them again at the destination."
 	}
 	upload := adminview.Upload(adminview.UploadModel{
-		Action: route.AdminArchiveUpload(), File: fieldArchive, FileLabel: "Archive of plugin resources", Accept: ".tar.gz,.tgz,application/gzip", Errors: errs,
-		FileHelp: "A gzipped tar with files <kind>/<plugin>/<type>/<name>, as it is exported here; 1 GiB at most. You see what is in it before anything is stored.",
+		Action: route.AdminArchiveUpload(), File: fieldArchive, FileLabel: "Archive of files", Accept: ".tar.gz,.tgz,application/gzip", Errors: errs,
+		FileHelp: "A gzipped tar with files <kind>/<plugin>/<type>/<name>, as exported here; 1 GiB at most. You see its contents before anything is saved.",
 		Button:   "Preview archive", Busy: "Uploading…"})
 	return []templ.Component{
-		adminview.Card("archive-export-title", "Export plugin resources", adminview.Archive(m)),
-		adminview.Card("archive-import-title", "Import plugin resources", upload),
+		adminview.Card("archive-export-title", "Export files", adminview.Archive(m)),
+		adminview.Card("archive-import-title", "Import files", upload),
 	}, nil
 }
 
@@ -88,7 +88,7 @@ func (s *Server) adminArchiveExport(w http.ResponseWriter, r *http.Request, acto
 		resources = chosen
 	}
 	if len(resources) == 0 {
-		return s.Say(w, r, route.AdminTransfer(), httpx.Flash{Tone: "warn", Text: "Nothing was exported: choose at least one plugin resource that is in use or staged."})
+		return s.Say(w, r, route.AdminTransfer(), httpx.Flash{Tone: "warn", Text: "Nothing exported. Choose at least one file that is in use or staged."})
 	}
 	h := w.Header()
 	h.Set("Content-Type", "application/gzip")
@@ -170,7 +170,7 @@ func (s *Server) archivePage(w http.ResponseWriter, r *http.Request, actor loom.
 		" the same, " + strconv.Itoa(refused) + " cannot be imported. Nothing is stored yet; what you choose is stored all at once or not at all, as new versions."
 	m.Parts = []templ.Component{adminview.Form(adminview.FormModel{Action: route.AdminArchive(), Errors: errs, Button: "Import resources", Busy: "Importing…", Cancel: route.AdminTransfer(), Parts: []templ.Component{
 		adminview.Hidden(fieldSeen, t.Seen), adminview.Table(grid),
-		ui.Field(ui.FieldModel{Name: fieldStage, Label: "Stage what is imported", Kind: ui.FieldCheckbox, Checked: true, Help: "The next sync puts it in use, in place of the versions that are."}),
+		ui.Field(ui.FieldModel{Name: fieldStage, Label: "Stage imported files", Kind: ui.FieldCheckbox, Checked: true, Help: "The next release puts them in use and replaces the current versions."}),
 	}})}
 	return s.Sheet(w, r, actor, status, page, m)
 }
@@ -182,7 +182,7 @@ func archiveRow(item catalog.ArchivedResource) []adminview.Cell {
 	case catalog.TransferSame:
 		row[1].Sub = "as version " + strconv.Itoa(item.Version)
 	case catalog.TransferChanged:
-		row[1].Sub = "version " + strconv.Itoa(item.Version) + " is there"
+		row[1].Sub = "version " + strconv.Itoa(item.Version) + " exists"
 	}
 	if item.WhyNot != "" {
 		row[1].State = &ui.State{Word: "Refused", Icon: "ban", Tone: ui.ToneBad}
@@ -222,7 +222,7 @@ func (s *Server) adminArchiveImport(w http.ResponseWriter, r *http.Request, acto
 		}
 		return err
 	}
-	text := "Imported " + ui.Count(len(made), "plugin resource", "plugin resources") + "."
+	text := "Imported " + ui.Count(len(made), "file", "files") + "."
 	if in.Stage {
 		text += " They are staged; sync to put them in use."
 	}

@@ -32,7 +32,7 @@ func (s *Server) Documents(get func(string, page.Document)) {
 		Columns: []string{"name=name", "address=url", "events=events", "actions=actions", "templates=templates", "blocking=blocking", "all tenants=global", "on=enabled", "created=@createTime"}})
 	get(route.AdminHookNew(), page.Document{Path: "/v2/hooks", List: true, Fresh: true, Calls: []page.DocumentCall{make}})
 	for _, end := range []string{"", "/edit", "/delete"} {
-		get(route.AdminHooks()+"/{id}"+end, page.Document{Path: hook, Calls: []page.DocumentCall{page.APICall("What was sent", http.MethodGet, hook+"/deliveries", ""), page.APICall("Delete", http.MethodDelete, hook, "")}})
+		get(route.AdminHooks()+"/{id}"+end, page.Document{Path: hook, Calls: []page.DocumentCall{page.APICall("Deliveries", http.MethodGet, hook+"/deliveries", ""), page.APICall("Delete", http.MethodDelete, hook, "")}})
 	}
 	get(route.AdminHooks()+"/{id}/deliveries", page.Document{Path: hook + "/deliveries", List: true, Fresh: true, Query: page.SameParams("result"),
 		Columns: []string{"id=id", "event=event", "operation=operationId", "time=@time", "tries=tries", "result=status", "answer=code", "ms=durationMs", "problem=error", "next try=@nextTime"}})

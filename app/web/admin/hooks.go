@@ -93,7 +93,7 @@ func hookFacts(h loom.Hook) []ui.Def {
 		facts = append(facts, ui.Def{Term: "For", Text: "all tenants"})
 	}
 	if h.LegacyBody {
-		facts = append(facts, ui.Def{Term: "Body", Text: "that of the predecessor"})
+		facts = append(facts, ui.Def{Term: "Body", Text: "legacy payload"})
 	}
 	return facts
 }
@@ -152,7 +152,7 @@ func triedPart(t hook.TestResult) templ.Component {
 	if !t.OK {
 		banner = ui.BannerModel{Tone: ui.ToneBad, Text: t.Problem}
 	}
-	parts := []templ.Component{ui.Banner(banner), ui.Code(ui.CodeModel{ID: "test-body", Label: "what was sent", Text: prettyText(t.Body), Wrap: true})}
+	parts := []templ.Component{ui.Banner(banner), ui.Code(ui.CodeModel{ID: "test-body", Label: "request body", Text: prettyText(t.Body), Wrap: true})}
 	if t.Answer != "" {
 		parts = append(parts, ui.Code(ui.CodeModel{ID: "test-answer", Label: "what came back", Text: t.Answer, Wrap: true}))
 	}
@@ -229,7 +229,7 @@ func (s *Server) adminDelivery(w http.ResponseWriter, r *http.Request, actor loo
 		again = adminview.Act(route.AdminDeliveryReplay(id, d.ID), ui.ButtonModel{Label: "Send again", Busy: "Sending…", Icon: "rotate", Submit: true})
 	}
 	m := adminview.PageModel{Title: "Delivery " + itoa(d.ID), State: deliveryState(d.Status), Parts: []templ.Component{ui.Definitions(facts), again,
-		ui.Code(ui.CodeModel{ID: "body", Label: "what was sent", Text: prettyText(d.Body)}),
+		ui.Code(ui.CodeModel{ID: "body", Label: "request body", Text: prettyText(d.Body)}),
 	}}
 	return s.Sheet(w, r, actor, http.StatusOK, hooksFrame("Delivery "+itoa(d.ID), ui.Crumb{Label: h.Name, Href: route.AdminHook(id)}, ui.Crumb{Label: "Delivery " + itoa(d.ID)}), m)
 }
@@ -311,7 +311,7 @@ func hookWords[T ~string](items []T) string {
 // for all tenants is for the use case to say.
 func editHook(actor loom.Actor, h loom.Hook) form.Edit {
 	secret := ui.FieldModel{Label: "Secret", Kind: ui.FieldPassword, Optional: true, MaxLength: 200, Autocomplete: "off",
-		Help: "Signs every delivery; 16 to 200 characters. One is made up, and shown once, when this is left empty."}
+		Help: "Signs every delivery; 16–200 characters. If empty, one is generated, shown once."}
 	if h.ID != 0 {
 		secret.Label, secret.Help = "New secret", "16 to 200 characters; the present one stays when this is left empty. It is never shown."
 	}
@@ -327,10 +327,10 @@ func editHook(actor loom.Actor, h loom.Hook) form.Edit {
 		form.Words{Path: form.At("templates"), Face: ui.FieldModel{Label: "Only for clusters of these templates", Mono: true, Optional: true, Width: "l", Help: "Names, separated by blanks; none means all."}},
 		form.Field{Path: form.At("blocking"), Face: ui.FieldModel{Label: "Ask before an operation starts (blocking)", Kind: ui.FieldCheckbox,
 			Help: "The operation waits: 2xx lets it go, 409 refuses it with the reason in the answer."}},
-		form.Field{Path: form.At("onTimeout"), Face: ui.FieldModel{Label: "When there is no answer that counts", Kind: ui.FieldSelect, Width: "s", Optional: true,
+		form.Field{Path: form.At("onTimeout"), Face: ui.FieldModel{Label: "If there is no valid answer", Kind: ui.FieldSelect, Width: "s", Optional: true,
 			Options: page.Options("", loom.OnTimeoutRefuse, "refuse the operation", loom.OnTimeoutGo, "let it go")}},
 		form.Field{Path: form.At("secret"), Face: secret},
-		form.Field{Path: form.At("legacyBody"), Face: ui.FieldModel{Label: "Send the body of the predecessor", Kind: ui.FieldCheckbox, Help: "Cluster, job and nodes, for receivers that were written for it."}},
+		form.Field{Path: form.At("legacyBody"), Face: ui.FieldModel{Label: "Legacy payload", Kind: ui.FieldCheckbox, Help: "Cluster, job and nodes, for existing receivers of that format."}},
 		form.Field{Path: form.At("enabled"), Face: ui.FieldModel{Label: "On", Kind: ui.FieldCheckbox}},
 		global,
 	).Over(wire.NewHook(h))
@@ -437,7 +437,7 @@ func (s *Server) adminHookDeleteAsk(w http.ResponseWriter, r *http.Request, acto
 		return err
 	}
 	m := adminview.ConfirmModel{Action: r.URL.Path, Button: "Delete hook " + h.Name, Busy: "Deleting…", Cancel: route.AdminHook(h.ID),
-		Lines: []string{"Nothing more is sent to " + h.URL + ", also not what waits, and the log of deliveries goes with it. An operation that waits for its answer goes on."}}
+		Lines: []string{"Loom sends nothing more to " + h.URL + ", not even waiting deliveries, and deletes their log. Operations waiting for its answer continue."}}
 	return s.Confirm(w, r, actor, hooksFrame("Delete hook "+h.Name, ui.Crumb{Label: h.Name, Href: route.AdminHook(h.ID)}, ui.Crumb{Label: "Delete"}), adminview.Confirm(m))
 }
 

@@ -100,7 +100,7 @@ func (s *Server) adminState(r *http.Request, actor loom.Actor) (now, past []temp
 		defs = append(defs, ui.Def{Term: ui.ClusterState(status).Word, Value: adminview.Link(ui.Count(counts[status], "cluster", "clusters"), route.Query(route.Clusters(), "status", string(status)))})
 	}
 	now = []templ.Component{adminview.Card("now-title", "Clusters and queue", ui.Definitions(defs)), page.QuotaBars(quota)}
-	past = []templ.Component{s.AuditGrid(ui.ViewerOf(r.Context()), "", page.AuditQuery{}, audit), adminview.Link("The whole audit", route.AdminAudit())}
+	past = []templ.Component{s.AuditGrid(ui.ViewerOf(r.Context()), "", page.AuditQuery{}, audit), adminview.Link("Audit log", route.AdminAudit())}
 	return now, past, nil
 }
 
@@ -116,7 +116,7 @@ func (s *Server) queueDef(r *http.Request, actor loom.Actor) (ui.Def, error) {
 			own = c
 		}
 	}
-	return ui.Def{Term: "Tasks", Value: adminview.Link(strconv.Itoa(own.Waiting)+" waiting, "+strconv.Itoa(own.Running)+" at work", route.AdminQueue())}, nil
+	return ui.Def{Term: "Tasks", Value: adminview.Link(strconv.Itoa(own.Waiting)+" waiting, "+strconv.Itoa(own.Running)+" running", route.AdminQueue())}, nil
 }
 
 // adminClusters is the list of clusters: administrators see there those of all owners.

@@ -51,7 +51,7 @@ func (s *Server) adminQueue(w http.ResponseWriter, r *http.Request, actor loom.A
 		oldest.Text = ui.Duration(q.Now.Sub(q.Oldest))
 	}
 	m.Parts = []templ.Component{ui.Banner(banner), ui.Definitions([]ui.Def{oldest,
-		{Term: "Workers wanted", Text: strconv.Itoa(q.Share.Requested)}, {Term: "Workers assigned", Text: strconv.Itoa(q.Share.Assigned)}, {Term: "Workers busy", Text: strconv.Itoa(q.Share.Busy)},
+		{Term: "Workers requested", Text: strconv.Itoa(q.Share.Requested)}, {Term: "Workers assigned", Text: strconv.Itoa(q.Share.Assigned)}, {Term: "Workers busy", Text: strconv.Itoa(q.Share.Busy)},
 	}), s.queueGrid(q, running), s.busyGrid(busy)}
 	return s.LiveSheet(w, r, actor, route.TopicTenant(), page.AdminFrame("Queue", route.AdminQueue()), m)
 }
@@ -118,9 +118,9 @@ func whyTaskWaits(t processes.QueuedTask, share processes.TenantWorkers) string 
 }
 
 func (s *Server) busyGrid(list clusters.List) templ.Component {
-	m := adminview.TableModel{ID: "busy", Caption: "Clusters with an operation at work", ShowCaption: true, Now: s.Now(),
+	m := adminview.TableModel{ID: "busy", Caption: "Clusters with a running operation", ShowCaption: true, Now: s.Now(),
 		Columns: []ui.Column{{Label: "Cluster"}, {Label: "Owner"}, {Label: "Operation"}, {Label: "Done", Numeric: true}},
-		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "No operation is at work."}}
+		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "No operation is running."}}
 	for _, c := range list.Items {
 		m.Rows = append(m.Rows, []adminview.Cell{
 			{Text: c.Name, Href: route.Cluster(c.ID)}, {Text: string(c.Owner.User), Mono: true}, {Text: c.Progress.Action.Verb()},

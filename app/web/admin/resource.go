@@ -63,7 +63,7 @@ func (s *Server) adminResourceUpload(w http.ResponseWriter, r *http.Request, act
 	}
 	text := "Stored version " + strconv.Itoa(resource.Version) + " of " + resource.Name + "."
 	if fields.Get(adminview.FieldStage) == "true" {
-		text += " It is staged; sync to put it in use."
+		text += " It is staged; release it to put it in use."
 	}
 	return s.Say(w, r, route.AdminResources(), httpx.Flash{Tone: "ok", Text: text})
 }
@@ -173,13 +173,13 @@ func (s *Server) resourceAct(w http.ResponseWriter, r *http.Request, act func(lo
 func (s *Server) adminResourceStage(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	return s.resourceAct(w, r, func(ref loom.ResourceRef, version int) error {
 		return s.Catalog.Stage(r.Context(), actor, ref, version)
-	}, "Staged version {v} of {name}; sync to put it in use.")
+	}, "Staged version {v} of {name}; release it to put it in use.")
 }
 
 func (s *Server) adminResourceRecall(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	return s.resourceAct(w, r, func(ref loom.ResourceRef, version int) error {
 		return s.Catalog.Recall(r.Context(), actor, ref, version)
-	}, "Recalled version {v} of {name}; the next sync takes it out of use.")
+	}, "Withdrew version {v} of {name}. The next release takes it out of use.")
 }
 
 func (s *Server) adminResourceDelete(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
@@ -189,15 +189,15 @@ func (s *Server) adminResourceDelete(w http.ResponseWriter, r *http.Request, act
 }
 
 func (s *Server) adminResourceRecallAsk(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	return s.resourceAsk(w, r, actor, "Recall", adminview.ResourceConfirmModel{
-		Action: adminview.ResourceRecall(), Busy: "Recalling…",
-		Text: "The next sync takes it out of use; tasks that start after that do without it. What names it fails then.",
+	return s.resourceAsk(w, r, actor, "Withdraw", adminview.ResourceConfirmModel{
+		Action: adminview.ResourceRecall(), Busy: "Withdrawing…",
+		Text: "The next release takes it out of use. Tasks that need it will then fail.",
 	})
 }
 
 func (s *Server) adminResourceDeleteAsk(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	return s.resourceAsk(w, r, actor, "Delete", adminview.ResourceConfirmModel{
-		Action: adminview.ResourceDelete(), Busy: "Deleting…", Text: "The file is gone for good; its version number is not given again.",
+		Action: adminview.ResourceDelete(), Busy: "Deleting…", Text: "This can't be undone. The version number is not reused.",
 	})
 }
 
@@ -236,7 +236,7 @@ func (s *Server) resourceUsers(r *http.Request, actor loom.Actor, ref loom.Resou
 
 func resourceAskFrame(title, verb string) layout.Model {
 	return page.AdminFrame(title, route.AdminResources(), ui.Crumb{Label: "Admin", Href: route.Admin()},
-		ui.Crumb{Label: "Plugin resources", Href: route.AdminResources()}, ui.Crumb{Label: verb})
+		ui.Crumb{Label: "Files", Href: route.AdminResources()}, ui.Crumb{Label: verb})
 }
 
 func (s *Server) resourceExists(r *http.Request, actor loom.Actor, ref loom.ResourceRef, version int) error {
@@ -261,15 +261,15 @@ func (s *Server) adminResourceSync(w http.ResponseWriter, r *http.Request, actor
 	if err := s.Catalog.Sync(r.Context(), actor); err != nil {
 		return err
 	}
-	flash := httpx.Flash{Tone: "ok", Text: "Nothing was waiting; all stays as it is."}
+	flash := httpx.Flash{Tone: "ok", Text: "Nothing to release."}
 	if staged, recalled := waiting(before); staged+recalled > 0 {
-		flash.Text = "Synced: " + syncText(staged, recalled) + "."
+		flash.Text = "Released: " + syncText(staged, recalled) + "."
 	}
 	return s.Say(w, r, adminview.ResourceSync(), flash)
 }
 
 func resourceCrumbs(last string) []ui.Crumb {
-	return []ui.Crumb{{Label: "Admin", Href: route.Admin()}, {Label: "Plugin resources", Href: route.AdminResources()}, {Label: last}}
+	return []ui.Crumb{{Label: "Admin", Href: route.Admin()}, {Label: "Files", Href: route.AdminResources()}, {Label: last}}
 }
 
 // adminResource shows a version of a resource: what is in it, the other versions,
@@ -303,9 +303,9 @@ func (s *Server) adminResource(w http.ResponseWriter, r *http.Request, actor loo
 		m.Actions = []ui.ButtonModel{{Label: "Write a new version", Icon: "edit", Href: page.ResourceQuery(shown, route.AdminResources()) + "#upload"}}
 	}
 	m.Parts = []templ.Component{ui.Definitions([]ui.Def{
-		{Term: "Used by", Text: ref.Plugin + " · " + ref.Type}, {Term: "Size", Text: page.SizeOf(shown.Size)}, {Term: "SHA-256", Value: ui.CopyText(shown.SHA256, "checksum")},
+		{Term: "Type", Text: ref.Plugin + " · " + ref.Type}, {Term: "Size", Text: page.SizeOf(shown.Size)}, {Term: "SHA-256", Value: ui.CopyText(shown.SHA256, "checksum")},
 		{Term: "Format", Text: shown.Format}, {Term: "Uploaded", Value: ui.Time(shown.Created, s.Now())}, {Term: "By", Text: string(shown.Author)},
-		{Term: "Named by", Value: adminview.ResourceUsers(users)},
+		{Term: "Used by", Value: adminview.ResourceUsers(users)},
 	}), ui.Banner(ui.BannerModel{Tone: ui.ToneIdle, Text: resourceHelp[shown.Status()]}), adminview.ResourceActions(versionRow(shown)), resourceContent(content)}
 	if at+1 < len(versions) && content.Text != "" {
 		before, err := s.Catalog.ResourceContent(r.Context(), actor, versions[at+1])
@@ -329,10 +329,10 @@ func (s *Server) adminResource(w http.ResponseWriter, r *http.Request, actor loo
 
 // resourceHelp says what a state means and what the next sync does.
 var resourceHelp = map[loom.ResourceStatus]string{
-	loom.ResourceInactive: "Inactive: not in use, and the next sync leaves it so. Stage it to put it in use.",
-	loom.ResourceStaged:   "Staged: not in use yet; the next sync puts it in use, in place of any other version.",
-	loom.ResourceActive:   "Active: tasks that start now use it. Recall it, or stage another version, to take it out of use with the next sync.",
-	loom.ResourceRecalled: "Recalled: in use until the next sync, which takes it out of use.",
+	loom.ResourceInactive: "Inactive: not in use. Stage it to put it in use.",
+	loom.ResourceStaged:   "Staged: the next release puts it in use and replaces the current version.",
+	loom.ResourceActive:   "In use: new tasks get it. Withdraw it, or stage another version, to take it out of use with the next release.",
+	loom.ResourceRecalled: "Withdrawn: in use until the next release.",
 }
 
 func resourceContent(c catalog.ResourceContent) templ.Component {
@@ -426,7 +426,7 @@ func resourceDiff(before int, old, fresh string) templ.Component {
 	if len(lines) == 0 {
 		return adminview.Card("diff-title", "Against version "+strconv.Itoa(before), adminview.Text("The text is the same."))
 	}
-	return adminview.Card("diff-title", "Against version "+strconv.Itoa(before), ui.Code(ui.CodeModel{ID: "diff", Label: "Changed lines: + put in, − taken out", Text: strings.Join(lines, "\n")}))
+	return adminview.Card("diff-title", "Against version "+strconv.Itoa(before), ui.Code(ui.CodeModel{ID: "diff", Label: "Changed lines: + added, − removed", Text: strings.Join(lines, "\n")}))
 }
 
 // adminResourceSyncAsk shows what a sync would do, and who has fetched what.
@@ -439,13 +439,13 @@ func (s *Server) adminResourceSyncAsk(w http.ResponseWriter, r *http.Request, ac
 	if err != nil {
 		return err
 	}
-	m := adminview.PageModel{Title: "Sync of plugin resources", Intro: "A sync puts all staged versions in use and takes all recalled ones out of use, at once. Tasks that run keep the files they began with."}
+	m := adminview.PageModel{Title: "Release files", Intro: "A release puts all staged versions in use and takes all withdrawn ones out of use, at once. Running tasks keep their files."}
 	m.Parts = []templ.Component{syncGrid(resources)}
 	if staged, recalled := waiting(resources); staged+recalled > 0 {
-		m.Parts = append(m.Parts, adminview.Act(adminview.ResourceSync(), ui.ButtonModel{Label: "Sync now", Busy: "Syncing…", Icon: "rotate", Kind: ui.Primary, Submit: true}))
+		m.Parts = append(m.Parts, adminview.Act(adminview.ResourceSync(), ui.ButtonModel{Label: "Release files", Busy: "Releasing…", Icon: "rotate", Kind: ui.Primary, Submit: true}))
 	}
 	m.Parts = append(m.Parts, s.fetchGrid(set, fetches))
-	return s.LiveSheet(w, r, actor, route.TopicTenant(), page.AdminFrame("Sync", route.AdminResources(), resourceCrumbs("Sync")...), m)
+	return s.LiveSheet(w, r, actor, route.TopicTenant(), page.AdminFrame("Release", route.AdminResources(), resourceCrumbs("Release")...), m)
 }
 
 // syncGrid lists what changes by name: the version in use now, and that after.
@@ -469,8 +469,8 @@ func syncGrid(resources []loom.Resource) templ.Component {
 			c.then = &resources[i]
 		}
 	}
-	grid := adminview.TableModel{ID: "outcome", Caption: "What a sync changes now", ShowCaption: true, Columns: []ui.Column{{Label: "Resource"}, {Label: "Change"}, {Label: "Version"}},
-		Empty: ui.EmptyModel{Icon: "check-circle", Text: "Nothing waits for a sync.", More: "Plugin resources", MoreHref: route.AdminResources()}}
+	grid := adminview.TableModel{ID: "outcome", Caption: "Changes of the release", ShowCaption: true, Columns: []ui.Column{{Label: "File"}, {Label: "Change"}, {Label: "Version"}},
+		Empty: ui.EmptyModel{Icon: "check-circle", Text: "Nothing to release.", More: "Files", MoreHref: route.AdminResources()}}
 	for _, ref := range order {
 		c := byRef[ref]
 		row := []adminview.Cell{{Text: ref.Name, Mono: true, Sub: ref.Plugin + " · " + ref.Type}, {}, {}}

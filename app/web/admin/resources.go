@@ -115,7 +115,7 @@ func (s *Server) resourcesPage(w http.ResponseWriter, r *http.Request, actor loo
 		return err
 	}
 	if coming+going > 0 {
-		m.Waiting = "Waiting for a sync: " + syncText(coming, going) + "."
+		m.Waiting = "Waiting for release: " + syncText(coming, going) + "."
 	}
 	if strings.Count(chosen, "/") != 2 { // a filter of the list, if anything
 		if chosen, err = s.latestKind(r, actor); err != nil {
@@ -135,7 +135,7 @@ func (s *Server) resourcesPage(w http.ResponseWriter, r *http.Request, actor loo
 		return err
 	}
 	m.List = append(m.List, grid)
-	return s.Render(w, r, actor, status, page.AdminFrame("Plugin resources", route.AdminResources()), adminview.ResourcesPage(m))
+	return s.Render(w, r, actor, status, page.AdminFrame("Files", route.AdminResources()), adminview.ResourcesPage(m))
 }
 
 // latestKind is that of the resource that was stored last, the likely one of the
@@ -199,7 +199,7 @@ func resourceFilters(f resourceFilter, kinds []resourceType) templ.Component {
 		{Name: adminview.FieldPlugin, ID: "filter-plugin", Label: "Plugin", LabelHidden: true, Kind: ui.FieldSelect, Width: "s", Optional: true, Options: page.Options(f.plugin, plugins...)},
 		{Name: adminview.FieldType, ID: "filter-type", Label: "Resource type", LabelHidden: true, Kind: ui.FieldSelect, Width: "s", Optional: true, Options: page.Options(f.kind, types...)},
 		{Name: "status", ID: "filter-status", Label: "State", LabelHidden: true, Kind: ui.FieldSelect, Width: "s", Optional: true,
-			Options: page.Options(f.state, "", "All states", "active", "Active", "staged", "Staged", "recalled", "Recalled", "inactive", "Inactive")},
+			Options: page.Options(f.state, "", "All states", "active", "In use", "staged", "Staged", "recalled", "Withdrawn", "inactive", "Inactive")},
 	}}
 	if f.any() {
 		m.Clear = route.AdminResources()
@@ -228,10 +228,10 @@ func (s *Server) resourceGrid(r *http.Request, actor loom.Actor, f resourceFilte
 	case "createTime":
 		uploaded.Sorted = ui.Ascending
 	}
-	m := adminview.TableModel{ID: "resources", Caption: "Plugin resources", Now: s.Now(),
+	m := adminview.TableModel{ID: "resources", Caption: "Files", Now: s.Now(),
 		Columns: []ui.Column{name, {Label: "State"}, {Label: "In use", Numeric: true, Low: true}, {Label: "Staged", Numeric: true, Low: true}, {Label: "Newest", Numeric: true, Low: true}, {Label: "Size", Numeric: true, Low: true}, uploaded, {Label: "By", Low: true}, {Label: "Actions", LabelHidden: true}},
 		Pages:   page.Turned("Pages of resources", route.AdminResources(), list.Next, list.Prev, append(f.pairs(), "sort", f.sort)...),
-		Empty:   ui.EmptyModel{Icon: "file", Text: "There are no plugin resources yet. Write or upload the first one below.", Action: ui.ButtonModel{Label: "Write or upload one", Icon: "plus", Href: "#upload"}},
+		Empty:   ui.EmptyModel{Icon: "file", Text: "No files yet. Write or upload one below.", Action: ui.ButtonModel{Label: "Write or upload one", Icon: "plus", Href: "#upload"}},
 	}
 	if f.any() {
 		m.Empty = ui.EmptyModel{Icon: "search", Text: "No resource matches these filters.", Action: ui.ButtonModel{Label: "Clear filters", Href: route.AdminResources()}}

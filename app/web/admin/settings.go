@@ -18,14 +18,14 @@ import (
 
 // settingsForm changes the settings: its document is what the REST API has for them.
 var settingsForm = form.Of(
-	form.Field{Path: form.At("requireLease"), Face: ui.FieldModel{Label: "Every cluster has an end", Kind: ui.FieldCheckbox,
-		Help: "Clusters that would live for ever are refused; those that are there stay as they are."}},
+	form.Field{Path: form.At("requireLease"), Face: ui.FieldModel{Label: "Require expiry", Kind: ui.FieldCheckbox,
+		Help: "Refuses clusters without expiry. Existing clusters keep theirs."}},
 	form.Words{Path: form.At("leaseReminderHours"), Face: ui.FieldModel{Label: "Remind before the end, in hours", Optional: true, Width: "s",
 		Help: "Numbers separated by blanks, such as “24 1”; empty means no reminders."}},
-	form.Field{Path: form.At("leaseGraceHours"), Empty: form.EmptyText, Face: ui.FieldModel{Label: "Grace after the end, in hours", Kind: ui.FieldNumber, Min: "0",
-		Help: "For so long machines stay, stopped, before they are deleted. 0 deletes at once."}},
-	form.Field{Path: form.At("maxTokenDays"), Empty: form.EmptyNull, Face: ui.FieldModel{Label: "Longest life of API tokens, in days", Kind: ui.FieldNumber, Min: "1", Optional: true,
-		Help: "Empty lets tokens live for ever. Tokens that are there stay as they are."}},
+	form.Field{Path: form.At("leaseGraceHours"), Empty: form.EmptyText, Face: ui.FieldModel{Label: "Grace period in hours", Kind: ui.FieldNumber, Min: "0",
+		Help: "Time that stopped machines are kept before they are deleted. 0 deletes at once."}},
+	form.Field{Path: form.At("maxTokenDays"), Empty: form.EmptyNull, Face: ui.FieldModel{Label: "Maximum token lifetime in days", Kind: ui.FieldNumber, Min: "1", Optional: true,
+		Help: "Empty: no maximum. Existing tokens keep theirs."}},
 	form.Field{Path: form.At("automaticRepairs"), Face: ui.FieldModel{Label: "Automatic repairs", Kind: ui.FieldCheckbox,
 		Help: "Loom repairs by itself where a template or a cluster lets it. Without this it asks."}},
 	form.Field{Path: form.At("repairsPerDay"), Empty: form.EmptyText, Face: ui.FieldModel{Label: "Most automatic repairs in 24 hours", Kind: ui.FieldNumber, Min: "0"}},

@@ -246,7 +246,7 @@ func (s *Server) transferPreviewPage(w http.ResponseWriter, r *http.Request, act
 		return err
 	}
 	counts := map[catalog.TransferState]int{}
-	grid := adminview.TableModel{ID: "transfer", Caption: "What is in the bundle", ShowCaption: true,
+	grid := adminview.TableModel{ID: "transfer", Caption: "Contents", ShowCaption: true,
 		Columns: []ui.Column{{Label: "Entry"}, {Label: "State"}, {Label: "Changes"}, {Label: "Do"}, {Label: "New name", Low: false}},
 		Empty:   ui.EmptyModel{Icon: "file", Text: "The bundle holds no valid entry."}}
 	for _, e := range t.Entries {
@@ -270,7 +270,7 @@ func (s *Server) transferPreviewPage(w http.ResponseWriter, r *http.Request, act
 			Help: "Without this nothing is imported as long as something is invalid."}, errs))
 	}
 	if len(others) > 0 {
-		parts = append(parts, transferFindings("findings", "Would not work yet", others))
+		parts = append(parts, transferFindings("findings", "Warnings", others))
 	}
 	if counts[catalog.TransferChanged] > 0 {
 		parts = append(parts, page.Field(ui.FieldModel{Name: adminview.FieldConfirm, Label: "Type " + actor.TenantName + " to overwrite", Value: f.Get(adminview.FieldConfirm), Optional: true, Mono: true, Autocomplete: "off",
@@ -332,7 +332,7 @@ func transferRow(e catalog.TransferEntry, f url.Values, errs ui.FormErrors) []ad
 	row := []adminview.Cell{{Text: e.Name, Mono: true, Sub: e.Kind.Word()}, {State: &state}, {}, {}, {}}
 	if e.Version > 0 {
 		row[0].Href = route.AdminEntry(e.Kind, e.Name)
-		row[0].Sub += " · version " + strconv.Itoa(e.Version) + " is there"
+		row[0].Sub += " · version " + strconv.Itoa(e.Version) + " exists"
 	}
 	if len(e.Breaks) > 0 {
 		row[1].Sub = "breaks " + namesOf(e.Breaks)
@@ -346,7 +346,7 @@ func transferRow(e catalog.TransferEntry, f url.Values, errs ui.FormErrors) []ad
 	} else if e.State == catalog.TransferChanged {
 		row[2].Text = "sealed values"
 	}
-	choices, chosen := []string{catalog.ChoiceWrite, "Create", catalog.ChoiceSkip, "Leave out"}, catalog.ChoiceWrite
+	choices, chosen := []string{catalog.ChoiceWrite, "Create", catalog.ChoiceSkip, "Skip"}, catalog.ChoiceWrite
 	if e.State == catalog.TransferChanged {
 		choices, chosen = []string{catalog.ChoiceSkip, "Keep mine", catalog.ChoiceWrite, "Overwrite"}, catalog.ChoiceSkip
 	}
@@ -460,11 +460,11 @@ func whenOf(f catalog.TransferFinding) string {
 	case f.Kept && f.Overwritten:
 		return "in any case"
 	case f.Kept:
-		return "if what is there is kept"
+		return "if existing entries are kept"
 	case len(by) > 0:
 		return "if " + namesOf(by) + " " + map[bool]string{true: "is", false: "are"}[len(by) == 1] + " overwritten"
 	}
-	return "if what is there is overwritten"
+	return "if existing entries are overwritten"
 }
 
 // adminTransferImport carries out what was chosen on the preview.
@@ -519,7 +519,7 @@ func (s *Server) adminTransferReport(w http.ResponseWriter, r *http.Request, act
 		return err
 	}
 	m := adminview.PageModel{Title: "Import", Actions: []ui.ButtonModel{{Label: "Import more", Href: route.AdminTransfer()}}}
-	grid := adminview.TableModel{ID: "report", Caption: "What was imported", ShowCaption: true, Columns: []ui.Column{{Label: "Entry"}, {Label: "State"}},
+	grid := adminview.TableModel{ID: "report", Caption: "Imported", ShowCaption: true, Columns: []ui.Column{{Label: "Entry"}, {Label: "State"}},
 		Empty: ui.EmptyModel{Icon: "file", Text: "You have imported nothing yet.", Action: ui.ButtonModel{Label: "Import a bundle", Href: route.AdminTransfer()}}}
 	if len(list.Items) > 0 {
 		entry := list.Items[0]

@@ -78,7 +78,7 @@ func (s *Server) userFacts(u loom.UserSummary) templ.Component {
 	facts := []ui.Def{
 		{Term: "Role", Text: string(u.Role)}, {Term: "Clusters", Value: adminview.Link(strconv.Itoa(u.Clusters), route.Query(route.Clusters(), "owner", string(u.ID)))},
 		{Term: "SSH keys", Text: strconv.Itoa(len(u.SSHKeys))}, {Term: "Last seen", Value: ui.Time(u.LastSeen, s.Now())}, {Term: "Created", Value: ui.Time(u.Created, s.Now())},
-		{Term: "What was done", Value: adminview.Link("Audit", route.Query(route.AdminAudit(), "actor", string(u.ID)))},
+		{Term: "Activity", Value: adminview.Link("Audit log", route.Query(route.AdminAudit(), "actor", string(u.ID)))},
 	}
 	if u.PasswordChange == loom.PasswordRequired {
 		facts = append(facts, ui.Def{Term: "Password", Text: "To be changed at the next sign-in"})
@@ -127,7 +127,7 @@ func editUser(actor loom.Actor, u loom.User) form.Edit {
 	locked := form.Fixed{Path: roleField.Path, Label: roleField.Face.Label, Value: string(u.Role)}
 	switch u.ID {
 	case actor.User:
-		locked.Why = "Nobody changes his own role."
+		locked.Why = "You can't change your own role."
 	case loom.AdminUser:
 		locked.Why = "The built-in administrator stays one."
 	default:
@@ -154,7 +154,7 @@ func (s *Server) userTokens(id loom.UserID, tokens []loom.Token) templ.Component
 }
 
 func (s *Server) userSessions(id loom.UserID, sessions []loom.Session) templ.Component {
-	m := adminview.TableModel{ID: "sessions", Caption: "Sessions", ShowCaption: true, Now: s.Now(), Empty: ui.EmptyModel{Icon: "monitor", Text: "The user is signed in nowhere."},
+	m := adminview.TableModel{ID: "sessions", Caption: "Sessions", ShowCaption: true, Now: s.Now(), Empty: ui.EmptyModel{Icon: "monitor", Text: "No sessions."},
 		Columns: []ui.Column{{Label: "Browser"}, {Label: "Address"}, {Label: "Last used"}, {Label: "Signed in", Low: true}, {Label: "Actions", LabelHidden: true}}}
 	for _, one := range sessions {
 		m.Rows = append(m.Rows, []adminview.Cell{
@@ -201,13 +201,13 @@ var userVerbs = map[string]userVerb{
 		return []string{"The user is signed out everywhere, " + ui.Count(u.Tokens, "API token is", "API tokens are") + " revoked, and nobody signs in under the name. The clusters stay as they are."}
 	}, false},
 	"enable": {"Enable", "Enable", "Enabling…", "Enabled", func(loom.UserSummary) []string {
-		return []string{"The user may sign in again with the present password. Tokens that were revoked stay revoked."}
+		return []string{"The user can sign in again with the current password. Revoked tokens stay revoked."}
 	}, true},
 	"password": {"New password for", "Make a new password for", "Making…", "", func(loom.UserSummary) []string {
 		return []string{"A password is generated and shown once. The user is signed out everywhere, and has to choose another one at the next sign-in."}
 	}, false},
 	"delete": {"Delete", "Delete user", "Deleting…", "Deleted", func(loom.UserSummary) []string {
-		return []string{"The user is gone for good: sessions and tokens end at once. What was done stays in the audit."}
+		return []string{"This can't be undone. Sessions and tokens end at once. The audit log keeps the user's entries."}
 	}, false},
 }
 

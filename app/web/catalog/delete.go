@@ -128,7 +128,7 @@ func (s *Server) deletedDraft(r *http.Request, actor loom.Actor, d *draft) (bool
 		lost = append(lost, p.Sealed...)
 	}
 	if len(lost) > 0 {
-		d.note += " Secrets were not kept; give them anew: " + loom.And(lost) + "."
+		d.note += " Secrets were not kept. Enter them again: " + loom.And(lost) + "."
 	}
 	d.changed = true
 	d.body, err = draftOf(d.kind, found.Entry)

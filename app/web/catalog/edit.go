@@ -77,7 +77,7 @@ func (s *Server) adminNew(kind loom.EntityKind) httpx.ActorHandler {
 			}
 			entry.Meta().Name = from + "-copy"
 			if p, ok := entry.(*loom.Provider); ok && len(p.Sealed) > 0 {
-				d.note = "Sealed fields are not copied; give them anew: " + loom.And(p.Sealed) + "."
+				d.note = "Sealed fields are not copied. Enter them again: " + loom.And(p.Sealed) + "."
 			}
 			if d.body, err = draftOf(kind, entry); err != nil {
 				return err
@@ -312,7 +312,7 @@ func (s *Server) shownDraft(r *http.Request, actor loom.Actor, kind loom.EntityK
 		return loom.LooksSecret(field) || slices.ContainsFunc(types, func(t loom.PluginType) bool { return t.Seals(field) })
 	})
 	if len(emptied) > 0 {
-		note = "Secrets are not sent back to the browser. Give anew, or leave empty to keep what is stored: " + loom.And(emptied) + "."
+		note = "Secrets are not sent back to the browser. Enter them again, or leave empty to keep the saved ones: " + loom.And(emptied) + "."
 	}
 	return shown, note, nil
 }

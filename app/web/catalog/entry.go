@@ -271,7 +271,7 @@ func (s *Server) adminDeprecate(kind loom.EntityKind) httpx.ActorHandler {
 			}
 			text = "The " + kind.Word() + " " + meta.Name + " is offered for choosing again."
 			if deprecated {
-				text = "The " + kind.Word() + " " + meta.Name + " is deprecated: it is not offered for choosing any more; what names it goes on working."
+				text = "The " + kind.Word() + " " + meta.Name + " is deprecated: it is hidden from pickers. Entries that use it keep working."
 			}
 		}
 		return s.Say(w, r, route.AdminEntry(kind, meta.Name), httpx.Flash{Tone: "ok", Text: text})

@@ -84,9 +84,9 @@ func describedText(v reflect.Value) string {
 
 func onFailure(what string) string {
 	if what == loom.OnFailureUndo {
-		return "undo what was done"
+		return "undo changes"
 	}
-	return "keep what was made"
+	return "keep for inspection"
 }
 
 func immutable(yes bool) string {

@@ -39,7 +39,7 @@ func aboutSection(d formDraft, help string) form.Section {
 		}
 	}
 	return form.Section{ID: "about", Title: "About", Help: help, Parts: append(parts,
-		form.Fold{Title: "Icon and standing", Parts: []form.Part{
+		form.Fold{Title: "Appearance, status", Parts: []form.Part{
 			described("icon", ui.FieldModel{Mono: true, Optional: true, Width: "l"}),
 			described("deprecated", ui.FieldModel{Kind: ui.FieldCheckbox}),
 		}},

@@ -81,7 +81,7 @@ func (p effectsPart) Show(out *form.Output) templ.Component {
 	case entry == nil && p.draft.Name == "":
 		m.Note = "Nothing yet: no template can include it before it is stored."
 	case entry == nil:
-		m.Note = "This is told once the mistakes in the form are corrected."
+		m.Note = "This appears once the form has no errors."
 	default:
 		found, err := p.server.Catalog.Effects(p.request.Context(), p.actor, p.draft.Kind, entry)
 		if err != nil {
@@ -103,11 +103,11 @@ func effectRows(found []catalog.Effect) []templateview.EffectRow {
 		case e.Problem != "" && e.Before != "":
 			row.Note = "It cannot be used, now or then: " + e.Problem
 		case e.Problem != "":
-			row.Problem = "It could not be used any more: " + e.Problem
+			row.Problem = "It would no longer work: " + e.Problem
 		case e.Before != "":
 			row.Note = "It could be used again. Now: " + e.Before
 		case len(row.Changes) == 0:
-			row.Note = "Stays as it is."
+			row.Note = "Unchanged."
 		}
 		rows = append(rows, row)
 	}

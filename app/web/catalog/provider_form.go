@@ -308,7 +308,7 @@ func resourceChoices(resources []loom.Resource, kind loom.EntityKind, plugin, re
 		}
 		fact := "version " + strconv.Itoa(r.Version) + ", active"
 		if !r.Live {
-			fact = "version " + strconv.Itoa(r.Version) + ", with the next sync"
+			fact = "version " + strconv.Itoa(r.Version) + ", with the next release"
 		}
 		i := slices.IndexFunc(choices, func(c form.Choice) bool { return c.Value == r.Name })
 		switch {

@@ -234,9 +234,9 @@ func (e *serviceEditor) resourceChoices(plugin, resourceType string) []form.Choi
 		word := "active"
 		switch r.Status() {
 		case loom.ResourceStaged:
-			word = "after the next sync"
+			word = "after the next release"
 		case loom.ResourceRecalled:
-			word = "active until the next sync"
+			word = "in use until the next release"
 		}
 		facts[r.Name] = append(facts[r.Name], "version "+strconv.Itoa(r.Version)+", "+word)
 	}

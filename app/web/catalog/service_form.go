@@ -286,7 +286,7 @@ func (c copyAction) Read(in *form.Input) {
 		in.Fail(form.At("copy", "from"), from, "Choose the action to copy.")
 		return
 	case !there:
-		in.Fail(form.At("copy", "from"), from, "There is no such action any more; choose another one.")
+		in.Fail(form.At("copy", "from"), from, "This action no longer exists. Choose another one.")
 		return
 	}
 	if to == "" {

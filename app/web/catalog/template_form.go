@@ -145,8 +145,8 @@ func (w *templateDraft) healthSection() form.Section {
 
 func (w *templateDraft) failureSection() form.Section {
 	return form.Section{ID: "failure", Title: "On failure", Parts: []form.Part{form.Cards{Path: form.At("administration", "onFailure"), Legend: "When making a cluster fails", Fallback: loom.OnFailureKeep, Choices: []form.Choice{
-		{Value: loom.OnFailureKeep, Label: "Keep what was made", Description: "It can be looked at, repaired and retried."},
-		{Value: loom.OnFailureUndo, Label: "Undo what was done", Description: "The machines that were made are deleted again."},
+		{Value: loom.OnFailureKeep, Label: "Keep for inspection", Description: "You can inspect, repair and retry it."},
+		{Value: loom.OnFailureUndo, Label: "Undo changes", Description: "Loom deletes the new machines."},
 	}}}}
 }
 
@@ -226,13 +226,13 @@ func (w *templateDraft) configSection() form.Section {
 func (w *templateDraft) sizeSection() form.Section {
 	at := form.At("constraints", "size")
 	return form.Section{ID: "size", Title: "Size", Help: "How many nodes a cluster may have.", Parts: []form.Part{form.Row{Parts: []form.Part{
-		boundPart{Path: at.To("min"), Label: "At least", Help: "1 or more."},
-		boundPart{Path: at.To("max"), Label: "At most", Help: "Empty is no limit.", Placeholder: "no limit"},
+		boundPart{Path: at.To("min"), Label: "Minimum", Help: "1 or more."},
+		boundPart{Path: at.To("max"), Label: "Maximum", Help: "Empty is no limit.", Placeholder: "no limit"},
 	}}}}
 }
 
 func (w *templateDraft) coexistSection() form.Section {
-	return form.Section{ID: "coexist", Title: "Who shares nodes", Help: "Services that nothing is said about share nodes freely. Press a field to change it, or choose groups below.", Parts: []form.Part{coexistPart{draft: w}}}
+	return form.Section{ID: "coexist", Title: "Placement", Help: "Other services share nodes freely. Click a cell to change it, or choose groups below.", Parts: []form.Part{coexistPart{draft: w}}}
 }
 
 // limitsSection is the table of limits of single services.
@@ -244,7 +244,7 @@ func (w *templateDraft) limitsSection() form.Section {
 	pick := func(at form.Path, kind loom.EntityKind, key, legend string, only, chosen []string) form.Part {
 		return form.Picker{Path: at.To(key), Legend: legend, Filter: "Filter", Choices: w.choices(kind, only, chosen...)}
 	}
-	return form.Section{ID: "limits", Title: "Limits of single services", Help: "On how many nodes a service is, and on which. At least 0 lets it be left out; at most is no limit where it is empty.", Parts: []form.Part{form.Keyed{
+	return form.Section{ID: "limits", Title: "Service limits", Help: "Number and kind of nodes per service. Minimum 0 makes the service optional.", Parts: []form.Part{form.Keyed{
 		Path: form.At("constraints", "services"), Noun: "Service", ChooseLabel: "Service to limit", New: map[string]any{"quantities": map[string]any{}}, Choices: choices,
 		Empty: "No service is limited: each is on one node or more.",
 		Title: func(name string) string { return limitReading(name, w.t.Constraints.Services[name]) },
@@ -406,7 +406,7 @@ func (p advicePart) Show(out *form.Output) templ.Component {
 				them, m.word = "them", m.word+"s"
 			}
 			list = append(list, templateview.AdviceModel{
-				Text:   fmt.Sprintf("%s: %s of new clusters, but not compatible any more.", loom.And(m.names), m.word),
+				Text:   fmt.Sprintf("%s: %s of new clusters, but no longer compatible.", loom.And(m.names), m.word),
 				Button: out.Step(ui.ButtonModel{Label: "Take " + them + " out of the defaults", Small: true, ID: out.ID("drop-" + m.key)}, "drop", m.path, p.Region),
 			})
 		}

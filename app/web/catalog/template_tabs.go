@@ -50,14 +50,14 @@ func lostModels(lost []clusters.MissingService, template, except string) []admin
 		m := adminview.LostService{Links: []adminview.LostLink{{Label: "Make the service " + l.Name, Href: route.Query(route.AdminNew(loom.KindService), adminview.FieldName, l.Name)}}}
 		switch {
 		case l.By != "":
-			m.Text = "The service " + l.By + " requires " + l.Name + ", which does not exist (any more), and no service provides it."
+			m.Text = "The service " + l.By + " requires " + l.Name + ", which does not exist, and no service provides it."
 			if l.By != except {
 				m.Links = append(m.Links, adminview.LostLink{Label: "Edit the service " + l.By, Href: route.AdminEntryEdit(loom.KindService, l.By)})
 			}
 		case template == "":
-			m.Text = "The template names the service " + l.Name + ", which does not exist (any more)."
+			m.Text = "The template uses the service " + l.Name + ", which does not exist."
 		default:
-			m.Text = "The template " + l.Template + " names the service " + l.Name + ", which does not exist (any more)."
+			m.Text = "The template " + l.Template + " uses the service " + l.Name + ", which does not exist."
 			m.Links = append(m.Links, adminview.LostLink{Label: "Edit the template " + template, Href: tabURL(loom.KindTemplate, template, "defaults")})
 		}
 		list = append(list, m)

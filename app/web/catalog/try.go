@@ -101,7 +101,7 @@ func (f *tryForm) input() (clusters.DryRunInput, ui.FormErrors) {
 		in.To = 0
 	}
 	if f.Chosen && len(f.services()) == 0 {
-		errs = append(errs, loom.FieldError{Field: templateview.FieldTryServices, Message: "Choose at least one service; the template's are tried meanwhile."})
+		errs = append(errs, loom.FieldError{Field: templateview.FieldTryServices, Message: "Choose at least one service. Until then, the template's services apply."})
 	}
 	return in, ui.NewFormErrors("", errs)
 }
@@ -231,7 +231,7 @@ func (f *tryForm) differs(d loom.Defaults) string {
 		}
 	}
 	if len(parts) == 0 {
-		return "as the template says"
+		return "template default"
 	}
 	return "changed: " + strings.Join(parts, ", ")
 }

@@ -57,7 +57,7 @@ func (u uploadPart) Read(*form.Input) {}
 // Show implements form.Part.
 func (u uploadPart) Show(out *form.Output) templ.Component {
 	file := ui.FieldModel{Name: uploadAt(u.name).String(), Label: "File", Kind: ui.FieldFile, Optional: true,
-		Help: "At most " + page.SizeOf(maxFormFile) + ", a secret such as an SSH key at most " + page.SizeOf(catalog.MaxSealedUpload) + "; larger ones are uploaded under Plugin resources."}
+		Help: "At most " + page.SizeOf(maxFormFile) + ", a secret such as an SSH key at most " + page.SizeOf(catalog.MaxSealedUpload) + "; upload larger ones under Files."}
 	if u.archive {
 		file.Help = "A .tar.gz or .zip with one folder at its top. " + file.Help
 	}
@@ -70,8 +70,8 @@ func (u uploadPart) Show(out *form.Output) templ.Component {
 	m.Button = out.Step(ui.ButtonModel{Label: "Upload and choose it", Busy: "Uploading…", Icon: "arrow-up", Small: true}, doUpload, u.at, u.group)
 	m.Button.Attrs["hx-encoding"] = "multipart/form-data"
 	if u.stored.Name != "" {
-		m.Said = "Stored version " + strconv.Itoa(u.stored.Version) + " of " + u.stored.Name + " and chose it here. It goes into use with the next sync."
-		m.Link, m.Href = "See what a sync would do (new tab)", adminview.ResourceSync()
+		m.Said = "Saved version " + strconv.Itoa(u.stored.Version) + " of " + u.stored.Name + " and chose it here. The next release puts it in use."
+		m.Link, m.Href = "Preview release (new tab)", adminview.ResourceSync()
 	}
 	return formview.Upload(m)
 }
@@ -97,7 +97,7 @@ func editorForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return nil, loom.NewError(loom.Invalid, "The form and its files are larger than %s. Upload such a file under Plugin resources, and choose it here.", page.SizeOf(httpx.MaxBody))
+		return nil, loom.NewError(loom.Invalid, "The form and its files are larger than %s. Upload such a file under Files, and choose it here.", page.SizeOf(httpx.MaxBody))
 	case err != nil:
 		return nil, httpx.BodyError(err, "The form could not be read.")
 	}
@@ -201,9 +201,9 @@ func (s *Server) storeFile(r *http.Request, actor loom.Actor, file *multipart.Fi
 // tellStored adds to what is said of a save which files were stored with it.
 func tellStored(said httpx.Flash, stored map[string]loom.Resource) httpx.Flash {
 	for _, field := range slices.Sorted(maps.Keys(stored)) {
-		said.Text += " Stored version " + strconv.Itoa(stored[field].Version) + " of " + stored[field].Name + "; it goes into use with the next sync."
+		said.Text += " Saved version " + strconv.Itoa(stored[field].Version) + " of " + stored[field].Name + ". The next release puts it in use."
 		if said.URL == "" {
-			said.URL, said.Link = adminview.ResourceSync(), "See what a sync would do"
+			said.URL, said.Link = adminview.ResourceSync(), "Preview release"
 		}
 	}
 	return said

@@ -100,9 +100,9 @@ func (p PluginFields) Missing(doc *Doc) []loom.FieldError {
 	}
 	var errs []loom.FieldError
 	for _, name := range least {
-		message := "This is needed; give a value."
+		message := "Required."
 		if len(p.Group.Required) > 1 {
-			message = "This is needed, unless another set of fields is complete; give a value."
+			message = "Required, unless another set of fields is complete."
 		}
 		errs = append(errs, loom.FieldError{Field: p.Path.To(name).String(), Message: message})
 	}
@@ -217,7 +217,7 @@ func (p PluginFields) resource(f *Field, schema loom.FieldSchema) {
 	if len(choices) == 0 {
 		where := ""
 		if p.Upload == nil {
-			where = " under Plugin resources"
+			where = " under Files"
 		}
 		f.Face.Help = strings.TrimSpace(f.Face.Help + " No resource of the type “" + schema.ResourceType + "” is active or staged yet; upload one" + where + ", or name one that will be.")
 		return

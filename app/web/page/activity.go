@@ -70,7 +70,7 @@ func (s *Shared) ActivityPage(w http.ResponseWriter, r *http.Request, actor loom
 }
 
 var (
-	activityAbouts = []string{"", "Everything", "clusters", "Clusters and leases", "catalog", "Catalog", "resources", "Plugin resources", "credentials", "Credentials"}
+	activityAbouts = []string{"", "Everything", "clusters", "Clusters and leases", "catalog", "Catalog", "resources", "Files", "credentials", "Credentials"}
 	activityVerbs  = []string{"", "Any", "create", "Created", "update", "Changed", "apply", "Applied", "finish", "Ended", "delete", "Deleted", "abort", "Aborted", "pause", "Paused", "resume", "Resumed", "skip", "Skipped", "reveal", "Keys downloaded", "import", "Imported", "stage", "Staged", "recall", "Withdrawn", "sync", "Released"}
 )
 

@@ -115,7 +115,7 @@ func (s *Shared) AuditGrid(see ui.Viewer, base string, q AuditQuery, list accoun
 		m.Columns[2].Label = "From where"
 	}
 	if base == "" { // a part of another page
-		m.Caption, m.ShowCaption = "What was done of late", true
+		m.Caption, m.ShowCaption = "Recent activity", true
 	}
 	if len(files) == 2 {
 		m.CSV, m.JSON = files[0], files[1]

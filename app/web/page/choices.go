@@ -87,7 +87,7 @@ func ServicePicker(facts *clusters.TemplateFacts, chosen []string, errs ui.FormE
 	// without a word, the form would ask for something else than was meant.
 	for _, name := range chosen {
 		if !slices.ContainsFunc(facts.Services, func(c clusters.Choice) bool { return c.Name == name }) {
-			m.Choices = append(m.Choices, ui.Choice{Value: name, Label: name, Description: "This service does not exist (any more).", Checked: true})
+			m.Choices = append(m.Choices, ui.Choice{Value: name, Label: name, Description: "This service does not exist.", Checked: true})
 		}
 	}
 	return m

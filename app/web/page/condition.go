@@ -29,7 +29,7 @@ const (
 	settling = time.Minute
 )
 
-const noProvisioner = "No provisioner is at work: operations wait until one is."
+const noProvisioner = "No provisioner is running, so operations wait."
 
 // condition is what pages know of the installation, asked for now and then.
 type condition struct {
@@ -81,9 +81,9 @@ func conditionTexts(c processes.Condition, err error, settled bool) []ui.BannerM
 	warn := func(text string) ui.BannerModel { return ui.BannerModel{Tone: ui.ToneWarn, Text: text} }
 	switch {
 	case err != nil:
-		return []ui.BannerModel{warn("The database hardly answers just now; pages may fail and operations wait. What runs on machines goes on.")}
+		return []ui.BannerModel{warn("The database is slow. Pages may fail and operations wait. Machines keep running.")}
 	case !c.Writable:
-		return []ui.BannerModel{{Tone: ui.ToneBad, Text: "The database can only be read just now: nothing can be changed, and operations wait. What runs on machines goes on."}}
+		return []ui.BannerModel{{Tone: ui.ToneBad, Text: "The database is read-only. Nothing can be changed, and operations wait. Machines keep running."}}
 	}
 	var found []ui.BannerModel
 	if c.Answer > slowDatabase {
@@ -94,7 +94,7 @@ func conditionTexts(c processes.Condition, err error, settled bool) []ui.BannerM
 	}
 	switch {
 	case c.Schedulers == 0:
-		found = append(found, warn("No scheduler is at work: operations do not end and leases are not watched until one is."))
+		found = append(found, warn("No scheduler is running, so operations do not end and leases are not watched."))
 	case c.Lateness() > lateWork:
 		found = append(found, warn("Background work is late by "+ui.Duration(c.Lateness().Truncate(time.Second))+": operations end later, and so do leases."))
 	}

@@ -230,14 +230,14 @@ func (s *Shared) pane(w http.ResponseWriter, r *http.Request, actor loom.Actor, 
 	if Wants(r, DialogID) {
 		return s.Fragment(w, r, http.StatusOK, sharedview.PaneDialog(m))
 	}
-	frame := layout.Model{Title: "JSON and curl", Area: layout.AreaClusters}
+	frame := layout.Model{Title: "API and JSON", Area: layout.AreaClusters}
 	switch {
 	case strings.HasPrefix(r.URL.Path, route.System()):
-		frame = SystemFrame("JSON and curl", "")
+		frame = SystemFrame("API and JSON", "")
 	case strings.HasPrefix(r.URL.Path, route.Admin()):
-		frame = AdminFrame("JSON and curl", "")
+		frame = AdminFrame("API and JSON", "")
 	case strings.HasPrefix(r.URL.Path, route.Account()):
-		frame = AccountFrame("JSON and curl", "")
+		frame = AccountFrame("API and JSON", "")
 	}
 	frame.Crumbs = nil
 	return s.Render(w, r, actor, http.StatusOK, frame, sharedview.PanePage(m))

@@ -19,7 +19,7 @@ import (
 )
 
 var remedies = map[loom.Kind]string{
-	loom.Invalid:         "Go back and correct what was given.",
+	loom.Invalid:         "Go back and correct your input.",
 	loom.Unsolvable:      "Change the size, the services or the types.",
 	loom.Unauthenticated: "Sign in; you will come back here.",
 	loom.Forbidden:       "Ask an administrator of your tenant if you need this.",
@@ -27,7 +27,7 @@ var remedies = map[loom.Kind]string{
 	loom.Conflict:        "Load the page again to see how things stand now.",
 	loom.Exhausted:       "Delete what is not needed, or ask an administrator for a larger quota.",
 	loom.Throttled:       "Wait a moment, then try again.",
-	loom.Unavailable:     "Try again in a moment. If it goes on, tell an administrator the request id.",
+	loom.Unavailable:     "Try again in a moment. If the problem persists, send an administrator the request id.",
 	loom.Internal:        "Nothing was changed. Tell an administrator the request id.",
 }
 

@@ -35,7 +35,7 @@ func AdminFrame(title, here string, crumbs ...ui.Crumb) layout.Model {
 	}
 	m.Rail = append(m.Rail, layout.RailItem{Heading: "Tenant"},
 		railItem("Import and export", "layers", route.AdminTransfer(), here), railItem("Usage", "activity", route.AdminUsage(), here),
-		railItem("Plugin resources", "file", route.AdminResources(), here), railItem("Users", "user", route.AdminUsers(), here),
+		railItem("Files", "file", route.AdminResources(), here), railItem("Users", "user", route.AdminUsers(), here),
 		railItem("Hooks", "external", route.AdminHooks(), here), railItem("Queue", "clock", route.AdminQueue(), here),
 		railItem("Audit", "list", route.AdminAudit(), here), railItem("Settings", "settings", route.AdminSettings(), here))
 	return m

@@ -67,8 +67,8 @@ func noticeBanners(n account.Notices, actor loom.Actor, now time.Time) []ui.Bann
 		out = append(out, b)
 	}
 	if n.Outstanding > 0 {
-		out = append(out, ui.BannerModel{Key: "sync" + strconv.Itoa(n.Outstanding), Tone: ui.ToneRun, Text: ui.Count(n.Outstanding, "plugin resource waits", "plugin resources wait") + " for the next sync.",
-			Action: "Plugin resources", ActionHref: route.AdminResources()})
+		out = append(out, ui.BannerModel{Key: "sync" + strconv.Itoa(n.Outstanding), Tone: ui.ToneRun, Text: ui.Count(n.Outstanding, "file waits", "files wait") + " for the next release.",
+			Action: "Files", ActionHref: route.AdminResources()})
 	}
 	if n.Expiring > 0 {
 		text := "Your token “" + n.Token + "” expires " + ui.Relative(n.TokenEnd, now) + "."

@@ -60,7 +60,7 @@ func (s *Shared) LiveSheet(w http.ResponseWriter, r *http.Request, actor loom.Ac
 
 // BadConfirm is the error of a form in which the wrong name was typed.
 func BadConfirm(title, name string) ui.FormErrors {
-	return ui.NewFormErrors(title, []loom.FieldError{{Field: adminview.FieldConfirm, Message: "Type “" + name + "” exactly as it is written."}})
+	return ui.NewFormErrors(title, []loom.FieldError{{Field: adminview.FieldConfirm, Message: "Type “" + name + "” exactly."}})
 }
 
 // Turned gives the links to the neighbours of a page of a list.

@@ -17,7 +17,7 @@ func WhyWaiting(c processes.QueueCount, t processes.TenantWorkers) string {
 	n := c.Waiting
 	switch {
 	case !t.Paused.At.IsZero():
-		return "A superadmin has paused the queue of the tenant: what runs goes on, nothing new starts until it is resumed. " + ui.Count(n, "task waits", "tasks wait") + "."
+		return "A superadmin paused the queue of the tenant. Running tasks continue; new ones wait. " + ui.Count(n, "task waits", "tasks wait") + "."
 	case n == 0:
 		return "No task waits for a worker."
 	case t.Requested == 0:

@@ -17,7 +17,7 @@ func (s *Server) systemActAsk(w http.ResponseWriter, r *http.Request, actor loom
 		return err
 	}
 	m := adminview.ConfirmModel{Action: route.SystemActAs(t.Name), Harmless: true, Button: "Act as administrator of " + t.Name, Busy: "Changing…", Cancel: route.SystemTenant(t.Name),
-		Lines: []string{"For half an hour, or until you end it, you see and do what the administrator of " + t.Name + " sees and does. The pages of the system are closed to you meanwhile.",
+		Lines: []string{"For half an hour, or until you end it, you see and do what the administrator of " + t.Name + " sees and does. Until then you can't open system pages.",
 			"Both tenants keep a record of it, and every change names you."}}
 	if t.ID == actor.Tenant {
 		m.WhyNot = "You are an administrator of the tenant " + t.Name + " already."

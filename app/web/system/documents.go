@@ -12,7 +12,7 @@ import (
 func (s *Server) Documents(get func(string, page.Document)) {
 	hold := []page.DocumentCall{page.APICall("Pause one", http.MethodPost, "/v2/queues/probe/pause", ""), page.APICall("Resume it", http.MethodPost, "/v2/queues/probe/resume", "")}
 	get(route.SystemQueues(), page.Document{Path: "/v2/queues", List: true, Fresh: true, Calls: hold, Columns: []string{"queue=queue", "tenant=tenant", "waiting=counts.available", "running=counts.running",
-		"scheduled=counts.scheduled", "tried again later=counts.retryable", "not due yet=counts.pending", "given up=counts.discarded", "oldest=@oldestTime", "paused=@pausedTime"}})
+		"scheduled=counts.scheduled", "retrying=counts.retryable", "pending=counts.pending", "discarded=counts.discarded", "oldest=@oldestTime", "paused=@pausedTime"}})
 	get(route.SystemQueues()+"/{queue}/{verb}", page.Document{Path: "/v2/queues", List: true, Fresh: true, Calls: []page.DocumentCall{page.APICall("Do it", http.MethodPost, "/v2/queues/{queue}/{verb}", "")}})
 	get(route.SystemJobs(), page.Document{Path: "/v2/riverjobs", List: true, Fresh: true, Query: page.SameParams("state", "queue", "kind", "id", "tenant"),
 		Columns: []string{"id=id", "queue=queue", "kind=kind", "state=state", "tries=attempt", "of=maxAttempts", "made=@createTime", "due=@dueTime", "tried=@attemptTime", "ended=@endTime", "arguments=args", "error=error"}})

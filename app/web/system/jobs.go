@@ -18,12 +18,12 @@ import (
 
 var jobStates = map[string]ui.State{
 	"available": {Word: "Waiting", Icon: "circle", Tone: ui.ToneIdle},
-	"pending":   {Word: "Not due yet", Icon: "circle", Tone: ui.ToneIdle},
+	"pending":   {Word: "Pending", Icon: "circle", Tone: ui.ToneIdle},
 	"running":   {Word: "Running", Icon: "ring", Tone: ui.ToneRun},
-	"retryable": {Word: "Tried again later", Icon: "back", Tone: ui.ToneWarn},
+	"retryable": {Word: "Retrying", Icon: "back", Tone: ui.ToneWarn},
 	"scheduled": {Word: "Scheduled", Icon: "clock", Tone: ui.ToneIdle},
-	"discarded": {Word: "Given up", Icon: "error", Tone: ui.ToneBad},
-	"cancelled": {Word: "Cancelled", Icon: "ban", Tone: ui.ToneIdle},
+	"discarded": {Word: "Discarded", Icon: "error", Tone: ui.ToneBad},
+	"cancelled": {Word: "Canceled", Icon: "ban", Tone: ui.ToneIdle},
 	"completed": {Word: "Complete", Icon: "check-circle", Tone: ui.ToneOK},
 }
 
@@ -172,7 +172,7 @@ func jobErrors(see ui.Viewer, j processes.RiverJob) templ.Component {
 
 var jobQuestions = map[string][]string{
 	"retry":  {"It is tried at once, once more."},
-	"cancel": {"It is not tried any more, as if it had been done. What it was to do stays undone: an operation may not end, a hook may not be called.", "It may be retried later."},
+	"cancel": {"Loom drops the job without running it. An operation may not end, or a hook may not be called.", "It may be retried later."},
 	"delete": {"It is gone for good. What it was to do stays undone: an operation may not end, a hook may not be called."},
 }
 
@@ -206,7 +206,7 @@ func (s *Server) systemJobAct(w http.ResponseWriter, r *http.Request, actor loom
 	case "retry":
 		err, said = s.Processes.RetryRiverJob(r.Context(), actor, id), "is due now."
 	case "cancel":
-		err, said = s.Processes.CancelRiverJob(r.Context(), actor, id), "was cancelled."
+		err, said = s.Processes.CancelRiverJob(r.Context(), actor, id), "was canceled."
 	case "delete":
 		err, said, to = s.Processes.DeleteRiverJob(r.Context(), actor, id), "was deleted.", route.SystemJobs()
 	default:

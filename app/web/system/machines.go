@@ -203,7 +203,7 @@ func (s *Server) abandonPage(w http.ResponseWriter, r *http.Request, actor loom.
 		}
 	}
 	if len(m.Items) == 0 {
-		return loom.NewError(loom.NotFound, "Nothing is left of cluster %s; it may have been removed meanwhile.", id)
+		return loom.NewError(loom.NotFound, "Cluster %s has no leftover machines.", id)
 	}
 	page := page.SystemFrame("Give up leftovers of cluster "+id.String(), route.SystemOrphans(), ui.Crumb{Label: "Orphans and leftovers", Href: route.SystemOrphans()}, ui.Crumb{Label: "Give up"})
 	return s.AnswerConfirm(w, r, actor, status, page, adminview.Confirm(m))
@@ -231,7 +231,7 @@ func (s *Server) systemAbandon(w http.ResponseWriter, r *http.Request, actor loo
 	if err != nil {
 		return err
 	}
-	const title = "Nothing was given up."
+	const title = "Nothing changed."
 	if typed := f.Get(adminview.FieldConfirm); typed != id.String() {
 		return s.abandonPage(w, r, actor, typed, page.BadConfirm(title, id.String()), http.StatusUnprocessableEntity)
 	}
@@ -243,7 +243,7 @@ func (s *Server) systemAbandon(w http.ResponseWriter, r *http.Request, actor loo
 	if err != nil {
 		return err
 	}
-	return s.Say(w, r, route.SystemOrphans(), httpx.Flash{Tone: "ok", Text: "Gave up what was left of cluster " + id.String() + "."})
+	return s.Say(w, r, route.SystemOrphans(), httpx.Flash{Tone: "ok", Text: "Stopped tracking the leftover machines of cluster " + id.String() + "."})
 }
 
 // systemPlugins lists the plugin types with the processes that carry them.
@@ -260,7 +260,7 @@ func (s *Server) systemPlugins(w http.ResponseWriter, r *http.Request, actor loo
 		}
 		title := map[loom.EntityKind]string{loom.KindProviderType: "Provider types", loom.KindAutomatorType: "Automator types"}[kind]
 		grid := adminview.TableModel{ID: string(kind), Caption: title, ShowCaption: true, Now: s.Now(),
-			Columns: []ui.Column{{Label: "Type"}, {Label: "Version", Numeric: true, Low: true}, {Label: "Fields"}, {Label: "Resources", Low: true}, {Label: "Carried by"}, {Label: "Registered", Low: true}},
+			Columns: []ui.Column{{Label: "Type"}, {Label: "Version", Numeric: true, Low: true}, {Label: "Fields"}, {Label: "Resources", Low: true}, {Label: "Provided by"}, {Label: "Registered", Low: true}},
 			Empty:   ui.EmptyModel{Icon: "box", Text: "No type is registered. Start a provisioner."}}
 		for _, item := range list.Items {
 			t, ok := item.Entry.(*loom.PluginType)

@@ -101,7 +101,7 @@ func workerlessAlert(tenants []loom.Tenant) []ui.BannerModel {
 func check(what string, good bool, text string) []adminview.Cell {
 	state := ui.State{Word: "Good", Icon: "check-circle", Tone: ui.ToneOK}
 	if !good {
-		state = ui.State{Word: "Needs a look", Icon: "alert", Tone: ui.ToneWarn}
+		state = ui.State{Word: "Needs attention", Icon: "alert", Tone: ui.ToneWarn}
 	}
 	return []adminview.Cell{{Text: what, State: &state, Sub: text}}
 }
@@ -112,7 +112,7 @@ func unused(what, text string) []adminview.Cell {
 }
 
 func statusGrid(f loom.Figures, failed error) templ.Component {
-	g := adminview.TableModel{ID: "status", Caption: "Status", ShowCaption: true, Columns: []ui.Column{{Label: "Part and state"}}, Empty: ui.EmptyModel{Icon: "alert", Text: "Nothing could be read."}}
+	g := adminview.TableModel{ID: "status", Caption: "Status", ShowCaption: true, Columns: []ui.Column{{Label: "Component, State"}}, Empty: ui.EmptyModel{Icon: "alert", Text: "Nothing could be read."}}
 	if failed != nil {
 		g.Rows = append(g.Rows, check("Figures", false, "Some could not be read in time; the database is slow or away."))
 	}

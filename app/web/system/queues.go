@@ -22,7 +22,7 @@ func queueWord(q processes.Queue) string {
 	if q.Tenant != "" {
 		return "tasks of " + q.Tenant
 	}
-	word := map[string]string{processes.ControlQueue: "duties of the schedulers", processes.HookQueue: "deliveries of hooks", processes.ProbeQueue: "tests of providers", processes.SweepQueue: "searches for machines", processes.JournalQueue: "journals that are read"}[q.Name]
+	word := map[string]string{processes.ControlQueue: "scheduler jobs", processes.HookQueue: "hook deliveries", processes.ProbeQueue: "provider probes", processes.SweepQueue: "machine searches", processes.JournalQueue: "journal reads"}[q.Name]
 	if word == "" {
 		return "tasks of a tenant that is gone"
 	}
@@ -93,9 +93,9 @@ func whatStops(q processes.Queue) []string {
 	}[q.Name]
 	if q.Tenant != "" {
 		lines = []string{"No new task of the tenant " + q.Tenant + " starts, also of operations that are under way; what ends sets others free, and those wait. Tasks that run go on to their end.",
-			"Operations can be created, paused and aborted meanwhile. Machines are made and deleted only once the queue is resumed, also those of leases that are over."}
+			"You can still create, pause and abort operations. Machines are created and deleted only after the queue is resumed, even those with expired leases."}
 	}
-	return append(lines, "Nothing is lost: all of it goes on where it was when the queue is resumed. It stays paused until then, also over restarts.")
+	return append(lines, "Nothing is lost: all work continues once the queue is resumed. It stays paused over restarts.")
 }
 
 func (s *Server) systemQueueAsk(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
@@ -132,7 +132,7 @@ func (s *Server) systemQueueAct(w http.ResponseWriter, r *http.Request, actor lo
 	case "pause":
 		err, said = s.Processes.PauseQueue(r.Context(), actor, name), " is paused."
 	case "resume":
-		err, said = s.Processes.ResumeQueue(r.Context(), actor, name), " goes on."
+		err, said = s.Processes.ResumeQueue(r.Context(), actor, name), " continues."
 	default:
 		err = loom.NewError(loom.NotFound, "There is no page %.100s.", r.URL.Path)
 	}

@@ -81,8 +81,8 @@ func (s *Server) paceCharts(see ui.Viewer, pace []processes.QueueRate) (done, wa
 			Series: []ui.ChartSeries{{Name: first, Values: series[at]}, {Name: second, Values: series[at+1]}}}
 	}
 	return two("pace-done", "Done within five minutes", "River jobs", "tasks", "others", false, 0, 0),
-		two("pace-wait", "How long tasks waited for a worker", "seconds", "half of them less than", "95 % less than", true, 2, 2),
-		two("pace-run", "How long tasks ran", "seconds", "half of them less than", "95 % less than", true, 4, 2)
+		two("pace-wait", "Wait for a worker", "seconds", "p50", "p95", true, 2, 2),
+		two("pace-run", "Run time of tasks", "seconds", "p50", "p95", true, 4, 2)
 }
 
 // countedStates are the columns of the table of queues.

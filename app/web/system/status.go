@@ -36,7 +36,7 @@ func (s *Server) systemStatus(w http.ResponseWriter, r *http.Request, actor loom
 	defer cancel()
 	bucket := s.Catalog.CheckBucket(limited)
 
-	g := adminview.TableModel{ID: "status", Caption: "Status", Columns: []ui.Column{{Label: "Part and state"}}}
+	g := adminview.TableModel{ID: "status", Caption: "Status", Columns: []ui.Column{{Label: "Component, State"}}}
 	if failed != nil {
 		g.Rows = append(g.Rows, check("Database", false, "It did not answer in time: "+page.CutShort(loom.AsError(failed).Message)))
 	} else {
@@ -45,7 +45,7 @@ func (s *Server) systemStatus(w http.ResponseWriter, r *http.Request, actor loom
 	if d := figures.Database; d != nil {
 		g.Rows = append(g.Rows, check("Transactions", d.OldestTransaction < longTransaction, ui.Count(d.Connections, "other connection", "other connections")+", the oldest open transaction is "+ui.Duration(d.OldestTransaction)+" old"))
 	}
-	text := ui.Count(status.Resources, "version", "versions") + " of plugin resources, " + page.SizeOf(status.ResourceBytes)
+	text := ui.Count(status.Resources, "version", "versions") + " of files, " + page.SizeOf(status.ResourceBytes)
 	if bucket != nil {
 		text = loom.AsError(bucket).Message
 	}

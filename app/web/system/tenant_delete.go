@@ -30,7 +30,7 @@ func (s *Server) systemTenantNodes(w http.ResponseWriter, r *http.Request, actor
 	}
 	grid := s.tenantNodeGrid(t, list, false)
 	grid.Pages = page.Turned("Pages of nodes", route.SystemTenantNodes(t.Name), list.Next, list.Prev)
-	m := adminview.PageModel{Title: "Nodes of " + t.Name, Intro: "Nodes that have a machine, are getting or losing one, and those whose machines were given up. The provider goes on with each of them until it is deleted there.",
+	m := adminview.PageModel{Title: "Nodes of " + t.Name, Intro: "Nodes that have a machine, are getting or losing one, and nodes with untracked machines. The provider keeps each machine until it is deleted there.",
 		Parts: []templ.Component{adminview.Table(grid)}, Calls: []ui.JSONCall{page.Call("list", http.MethodGet, "/v2/tenants/"+t.Name+"/nodes", "")}}
 	return s.Sheet(w, r, actor, http.StatusOK, tenantFrame("Nodes of "+t.Name, ui.Crumb{Label: t.Name, Href: route.SystemTenant(t.Name)}, ui.Crumb{Label: "Nodes"}), m)
 }
@@ -72,7 +72,7 @@ func (s *Server) tenantDeletePage(w http.ResponseWriter, r *http.Request, actor 
 	}
 	use := uses[t.ID]
 	m := adminview.ConfirmModel{Action: route.SystemTenantDelete(t.Name), Errors: errs, Type: t.Name, Typed: typed, Button: "Delete tenant " + t.Name, Busy: "Deleting…", Cancel: route.SystemTenant(t.Name),
-		Lines: []string{"Its users cannot sign in any more, sessions and tokens end at once, the name is free again. The audit stays.",
+		Lines: []string{"Its users can no longer sign in. Sessions and tokens end at once. The name is free again. The audit log stays.",
 			"Machines at providers are not removed by this: they go on running and costing until somebody deletes them there. Download the list below first."}}
 	if len(live.Items) == 0 {
 		m.Lines[1] = "Machines at providers are not removed by this. Loom knows of none that the tenant has."

@@ -121,7 +121,7 @@ func (s *Server) bootstrapParts(r *http.Request, actor loom.Actor) ([]form.Choic
 			}
 		}
 	}
-	part := partChoice(account.PartResources, "Plugin resources, all versions", files)
+	part := partChoice(account.PartResources, "Files, all versions", files)
 	if sealed > 0 {
 		part.Facts = append(part.Facts, ui.Count(sealed, "of them is sealed, such as a key", "of them are sealed, such as keys")+": it goes along")
 	}

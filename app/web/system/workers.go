@@ -28,7 +28,7 @@ func (s *Server) systemWorkers(w http.ResponseWriter, r *http.Request, actor loo
 		return err
 	}
 	provisioners := adminview.TableModel{ID: "provisioners", Caption: "Provisioners", ShowCaption: true, Now: s.Now(),
-		Columns: []ui.Column{{Label: "Process"}, {Label: "State"}, {Label: "Capacity", Numeric: true}, {Label: "Assigned to"}, {Label: "At work for"}, {Label: "Renewed", Low: true}, {Label: "Last error"}, {Label: "Actions", LabelHidden: true}},
+		Columns: []ui.Column{{Label: "Process"}, {Label: "State"}, {Label: "Capacity", Numeric: true}, {Label: "Assigned to"}, {Label: "Running for"}, {Label: "Renewed", Low: true}, {Label: "Last error"}, {Label: "Actions", LabelHidden: true}},
 		Empty:   ui.EmptyModel{Icon: "server", Text: "No provisioner runs, so no task starts. Start one with “loom provisioner”."}}
 	others := adminview.TableModel{ID: "others", Caption: "Other processes", ShowCaption: true, Now: s.Now(),
 		Columns: []ui.Column{{Label: "Process"}, {Label: "Kind"}, {Label: "Version", Low: true}, {Label: "Started"}, {Label: "Renewed", Low: true}, {Label: "Last error"}},
@@ -40,7 +40,7 @@ func (s *Server) systemWorkers(w http.ResponseWriter, r *http.Request, actor loo
 		}
 		others.Rows = append(others.Rows, []adminview.Cell{{Text: string(p.ID), Mono: true, Sub: p.Host}, {Text: p.Kind}, {Text: p.Version}, {Time: p.Started}, {Time: p.LastSeen, ShowTime: true}, lastError(p)})
 	}
-	m := adminview.PageModel{Title: "Workers", Intro: "Processes whose lease runs. Provisioners run the tasks; their workers are assigned to tenants by the number each has requested.",
+	m := adminview.PageModel{Title: "Workers", Intro: "Live processes. Provisioners run the tasks. Loom assigns their workers to tenants by requested number.",
 		Calls: []ui.JSONCall{page.Call("list", http.MethodGet, "/v2/provisioners", "")}}
 	if len(processes) > 0 {
 		others.CSV, others.JSON = s.ExportsAt(route.SystemWorkers(), nil)
@@ -118,7 +118,7 @@ func (s *Server) systemWorkerAsk(w http.ResponseWriter, r *http.Request, actor l
 	switch r.PathValue("verb") {
 	case "drain":
 		m.Button, m.Busy = "Drain "+string(p.ID), "Draining…"
-		m.Lines = []string{"It takes no new tasks; its workers are assigned to other provisioners. What it works on goes on: " + byTenant(p.Working) + ".", "It may be resumed at any time."}
+		m.Lines = []string{"It takes no new tasks; its workers are assigned to other provisioners. Running tasks continue: " + byTenant(p.Working) + ".", "It may be resumed at any time."}
 	case "resume":
 		m.Button, m.Busy, m.Harmless = "Resume "+string(p.ID), "Resuming…", true
 		m.Lines = []string{"It takes tasks again, and workers are assigned to it."}
@@ -174,8 +174,8 @@ func (s *Server) systemQueues(w http.ResponseWriter, r *http.Request, actor loom
 	}
 	workers, queued := shares(shortage), queuesByName(counts)
 	grid := adminview.TableModel{ID: "queues", Caption: "Tasks by tenant", Now: s.Now(),
-		Columns: []ui.Column{{Label: "Tenant"}, {Label: "Waiting", Numeric: true}, {Label: "Oldest"}, {Label: "At work", Numeric: true}, {Label: "Workers", Numeric: true}, {Label: "Why it waits", Low: true}},
-		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "Nothing waits and nothing is at work."}}
+		Columns: []ui.Column{{Label: "Tenant"}, {Label: "Waiting", Numeric: true}, {Label: "Oldest"}, {Label: "Running", Numeric: true}, {Label: "Workers", Numeric: true}, {Label: "Why it waits", Low: true}},
+		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "No tasks are waiting or running."}}
 	for _, t := range tenants {
 		q, work := queued[t.Name], workers[t.ID]
 		if q.Waiting+q.Running == 0 {
@@ -194,7 +194,7 @@ func (s *Server) systemQueues(w http.ResponseWriter, r *http.Request, actor loom
 			{Text: strconv.Itoa(work.Assigned) + " of " + strconv.Itoa(t.Workers)}, why,
 		})
 	}
-	m := adminview.PageModel{Title: "Queues", Intro: "Tasks that wait for a worker and those at work, of the tenants that have any.", Parts: []templ.Component{adminview.Table(grid)},
+	m := adminview.PageModel{Title: "Queues", Intro: "Waiting and running tasks by tenant.", Parts: []templ.Component{adminview.Table(grid)},
 		Actions: []ui.ButtonModel{{Label: "River jobs", Icon: "file", Href: route.SystemJobs()}}, Calls: []ui.JSONCall{page.Call("count", http.MethodGet, "/v2/metrics/queues", "")}}
 	if failed != nil {
 		m.Parts = append([]templ.Component{ui.Banner(ui.BannerModel{Tone: ui.ToneWarn, Text: "How long the oldest tasks wait could not be read in time."})}, m.Parts...)

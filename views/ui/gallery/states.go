@@ -62,7 +62,7 @@ func log() []ui.LogLine {
 		{Seq: 120, Time: now.Add(2*time.Minute + 11902*time.Millisecond), Stream: "stdout", Level: "info", Text: "\x1b[32mok\x1b[0m nginx 1.22.1 is \x1b[1minstalled\x1b[0m  <script>alert(1)</script>"},
 		{Seq: 121, Time: now.Add(2*time.Minute + 12010*time.Millisecond), Stream: "stdout", Level: "info", Text: "\x1b[31mred \x1b[33myellow \x1b[34mblue \x1b[35mmagenta \x1b[36mcyan \x1b[90mdim \x1b[4munderlined\x1b[0m plain"},
 		{Seq: 122, Time: now.Add(2*time.Minute + 12400*time.Millisecond), Stream: "stderr", Level: "warn", Text: "nginx: [warn] conflicting server name \"_\" on 0.0.0.0:80, ignored"},
-		{Seq: 123, Time: now.Add(2*time.Minute + 12812*time.Millisecond), Stream: "stderr", Level: "error", Text: "nginx: [emerg] bind() to 0.0.0.0:80 failed (98: Address already in use), and this line goes on for quite a while to show what happens then"},
+		{Seq: 123, Time: now.Add(2*time.Minute + 12812*time.Millisecond), Stream: "stderr", Level: "error", Text: "nginx: [emerg] bind() to 0.0.0.0:80 failed (98: Address already in use), and this line continues for quite a while to show what happens then"},
 	}
 }
 
