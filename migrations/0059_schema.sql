@@ -7,7 +7,7 @@
 --
 -- Locks are taken in the order tenants, processes, clusters, operations, gates, tasks, nodes, River jobs;
 -- several rows of one kind in the order of their ids. Every locking step is a statement of its own, so
--- that it sees what was committed while it waited. Starting and completing take the operation FOR
+-- that it sees commits from while it waited. Starting and completing take the operation FOR
 -- SHARE and so run side by side; pause, abort, failure and end take it FOR UPDATE.
 --
 -- No index of tasks and attempts names what changes while a task runs, not even in its predicate:
@@ -66,7 +66,7 @@ CREATE TABLE users (
     -- Whether the password was generated and waits for a change: "asked" if the first start
     -- generated it, "required" if an administrator generated it for somebody else. NULL: it was chosen.
     password_change  text CHECK (password_change IN ('asked', 'required')),
-    password_used_at timestamptz, -- first sign-in with the present password; then sign-in.txt no longer keeps it
+    password_used_at timestamptz, -- first sign-in with the current password; then sign-in.txt no longer keeps it
     disabled         boolean NOT NULL DEFAULT false,
     ssh_keys         text[] NOT NULL DEFAULT '{}',
     profile          text, -- JSON as its owner wrote it; jsonb would write numbers in another way
@@ -111,7 +111,7 @@ CREATE TABLE tokens (
     scopes       text[] NOT NULL,
     created_at   timestamptz NOT NULL DEFAULT now(),
     expires_at   timestamptz,
-    warned_for   timestamptz, -- the end that the owner was told of; another end is told again
+    warned_for   timestamptz, -- expiry of the last reminder to the owner; another expiry gets a new one
     revoked_at   timestamptz,
     last_used_at timestamptz,
     last_address text NOT NULL DEFAULT '',
@@ -136,7 +136,7 @@ CREATE INDEX token_old_secrets_token ON token_old_secrets (token_id);
 -- Wrong passwords, by whom the next one has to wait for.
 CREATE TABLE sign_in_failures (
     -- "address:", "name:" (both within ten minutes), "pair:" of name and address, "device:" for a
-    -- known browser, "own:" for the present password at a change. Names are hashes.
+    -- known browser, "own:" for the current password at a change. Names are hashes.
     subject   text PRIMARY KEY,
     failures  int NOT NULL DEFAULT 0,
     since     timestamptz NOT NULL DEFAULT now(),
@@ -353,7 +353,7 @@ CREATE TABLE nodes (
     number         int NOT NULL,
     incarnation    int NOT NULL DEFAULT 1, -- counts its machines; with the id it is the idempotency key
     state          text NOT NULL DEFAULT 'planned' CHECK (state IN ('planned', 'creating', 'ready', 'failed', 'deleting', 'deleted')),
-    leaving        boolean NOT NULL DEFAULT false, -- on its way out, or gone: the other nodes are not told of it
+    leaving        boolean NOT NULL DEFAULT false, -- on its way out, or gone: hidden from the other nodes
     hostname       text NOT NULL,
     hardwaretype   text NOT NULL,
     imagetype      text NOT NULL,
@@ -363,7 +363,7 @@ CREATE TABLE nodes (
     services       text[] NOT NULL, -- names, sorted
     automators     text[] NOT NULL, -- automator types that any action of the services uses, sorted
     ipaddresses    jsonb NOT NULL DEFAULT '{}', -- kind -> address
-    results        jsonb NOT NULL DEFAULT '{}', -- facts that its tasks told, merged; secrets among them are sealed in secrets
+    results        jsonb NOT NULL DEFAULT '{}', -- facts that its tasks reported, merged; secrets among them are sealed in secrets
     service_states jsonb NOT NULL DEFAULT '{}', -- service -> state
     -- {service: {action: {"automator type/resource type/name": SHA-256}}} of the files that the
     -- install, configure and start of each service last ran. Empty: not known.
@@ -456,11 +456,11 @@ CREATE TABLE operations (
     on_failure      text NOT NULL DEFAULT 'keep' CHECK (on_failure IN ('keep', 'undo')),
     aborted         boolean NOT NULL DEFAULT false, -- failing because somebody aborted it
     concerns        int NOT NULL DEFAULT 0, -- number of the operation that this one retries or rolls back; 0 for others
-    retries         boolean NOT NULL DEFAULT false, -- goes on with what is left of the one that it concerns
+    retries         boolean NOT NULL DEFAULT false, -- continues the remaining tasks of the one that it concerns
     -- The layout before the operation (loom.Snapshot): a refused one gives it back, an undo and a
     -- rollback lead to it. NULL for a create, which has none before.
     before          jsonb,
-    -- The layout that the operation was to lead to, kept when it begins to take back what it did;
+    -- The layout that the operation was to lead to, kept when it begins to undo its changes;
     -- NULL for all others.
     after           jsonb,
     -- The layout when an operation began that mends a failed one: what that was to lead to; NULL
@@ -508,7 +508,7 @@ CREATE TABLE tasks (
     old          boolean NOT NULL DEFAULT false, -- carries out its service as it was before the operation
     undo         boolean NOT NULL DEFAULT false, -- takes back what other tasks of the operation did
     level        int NOT NULL DEFAULT 0, -- 1 + the highest level of a predecessor, for pages
-    rank         int NOT NULL DEFAULT 0, -- tasks on the longest path from here to the end; the highest goes first on a node
+    rank         int NOT NULL DEFAULT 0, -- tasks of the longest path from here to the end; the highest goes first on a node
     critical     boolean NOT NULL DEFAULT false, -- on one longest path of the plan
     status       text NOT NULL CHECK (status IN ('blocked', 'ready', 'running', 'complete', 'skipped', 'failed', 'dropped')),
     in_backlog   boolean NOT NULL DEFAULT false, -- ready, and in backlog_lots instead of ready_tasks
@@ -579,7 +579,7 @@ CREATE TABLE attempts (
     message    text NOT NULL DEFAULT '',
     stdout     text NOT NULL DEFAULT '', -- its end, for failures only and for the legacy format
     stderr     text NOT NULL DEFAULT '', -- likewise
-    facts      jsonb, -- what it told of its node, without secrets; NULL: nothing
+    facts      jsonb, -- facts about its node, without secrets; NULL: nothing
     started_at timestamptz NOT NULL DEFAULT now(),
     ended_at   timestamptz,
     PRIMARY KEY (task_id, number)
@@ -601,7 +601,7 @@ CREATE TABLE task_logs (
     stream       text NOT NULL,
     level        text NOT NULL DEFAULT 'info',
     text         text NOT NULL,
-    -- Ids are given out before commit, so a reader that goes on behind the highest one it saw
+    -- Ids are given out before commit, so a reader that continues behind the highest one it saw
     -- would miss a line that is committed late. Numbers of transactions tell which lines are
     -- settled: below the xmin of a snapshot nothing new appears. Lines of a whole operation or
     -- node are read in the order (xid, id) up to there.
@@ -874,7 +874,7 @@ CREATE TABLE audit_chain (
     newest_link  bigint NOT NULL DEFAULT 0, -- the last entry that was linked; tells when the end was cut off
     newest_mac   bytea NOT NULL DEFAULT '',
     -- Transactions with a number up to horizon_xid may still bring entries with an id up to
-    -- horizon_id. Once all of them are over, no entry up to there can come, and the chain goes on
+    -- horizon_id. Once all of them are over, no entry up to there can come, and the chain continues
     -- to it.
     horizon_id   bigint,
     horizon_xid  xid8

@@ -53,7 +53,7 @@ CREATE INDEX incidents_list ON incidents (tenant_id, since, id);
 CREATE INDEX incidents_cluster ON incidents (cluster_id, since, id);
 CREATE INDEX incidents_ended ON incidents (ended_at);
 
--- Work that somebody announced: meanwhile nothing that goes wrong there is an incident.
+-- Announced work. Until it ends, failures there are no incidents.
 CREATE TABLE maintenance (
     tenant_id  text NOT NULL,
     cluster_id bigint NOT NULL REFERENCES clusters ON DELETE CASCADE,

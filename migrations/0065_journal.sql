@@ -24,6 +24,6 @@ CREATE UNLOGGED TABLE journal_lines (
     seq        int NOT NULL, -- from 1, in the order in which they came
     at         timestamptz NOT NULL, -- when it was read
     text       text NOT NULL,
-    skipped    int NOT NULL DEFAULT 0, -- not 0: stands for so many lines that came too fast
+    skipped    int NOT NULL DEFAULT 0, -- not 0: replaces this number of lines that came too fast
     PRIMARY KEY (journal_id, seq)
 );

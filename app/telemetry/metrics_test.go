@@ -255,7 +255,7 @@ func TestFewTenants(t *testing.T) {
 // markdown is the table for docs/metrics.md.
 func markdown() string {
 	var b strings.Builder
-	b.WriteString("| metric | type | labels | told by | meaning |\n|---|---|---|---|---|\n")
+	b.WriteString("| metric | type | labels | from | meaning |\n|---|---|---|---|---|\n")
 	for _, f := range Families {
 		labels := make([]string, len(f.Labels))
 		for i, l := range f.Labels {

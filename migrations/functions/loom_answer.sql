@@ -1,5 +1,5 @@
--- loom_answer keeps River's clients from having the last word about tasks. Who ran one has said what
--- came of it with loom_complete or by failing it, in one transaction with all that follows; what
+-- loom_answer keeps River's clients from having the last word about tasks. Who ran one has given its
+-- result with loom_complete or by failing it, in one transaction with all that follows; what
 -- River's client then says comes later, and may meet the next delivery of the same task. It counts
 -- only where a delivery is given back before it began, and then the job goes where it belongs.
 CREATE FUNCTION loom_answer() RETURNS trigger

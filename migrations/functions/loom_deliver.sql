@@ -1,5 +1,5 @@
 -- loom_deliver puts the River jobs of tasks where loom_river_state says, and wakes the queues on which
--- some became available. A retry that is not due yet is scheduled. What River has delivered
+-- some became available. A retry with a later due time is scheduled. What River has delivered
 -- and may still begin is left to loom_start, unless p_over says that those deliveries
 -- came to nothing.
 CREATE FUNCTION loom_deliver(p_tasks bigint[], p_over boolean) RETURNS void

@@ -1,5 +1,5 @@
 -- loom_log_partition makes the partition of a day and moves there what the default one took for
--- it; false where it is there already. It attaches the table rather than creating it as a
+-- it; false where it exists already. It attaches the table rather than creating it as a
 -- partition, which would lock out every reader and writer.
 CREATE FUNCTION loom_log_partition(p_day date) RETURNS boolean
 LANGUAGE plpgsql AS $$

@@ -1,4 +1,4 @@
--- loom_pass lets go on what waits behind a task that was given up.
+-- loom_pass releases the tasks behind a task that failed for good.
 CREATE FUNCTION loom_pass(p_task bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,6 +1,6 @@
 -- loom_priority is River's priority for tasks of a cluster: those with little under way go
 -- first on their tenant's queue. Counting stops early, big ones cost no more: no more than
--- 1,000 nodes are looked at. Where few of them are at work, all were; of a larger cluster it is
+-- 1,000 nodes are looked at. Where few of them are running, all were; of a larger cluster it is
 -- an estimate.
 CREATE FUNCTION loom_priority(p_cluster bigint) RETURNS smallint
 LANGUAGE sql STABLE AS $$

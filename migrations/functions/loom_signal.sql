@@ -1,6 +1,6 @@
 -- loom_signal tells of tasks and nodes that changed: one event per operation, and where nodes
--- are given one per cluster, whatever the size of the batch. Which ones is not told where they
--- are more than 100. One statement: it is part of every batch of tasks that end, and with few
+-- are given one per cluster, whatever the size of the batch. More than 100 are not
+-- named. One statement: it is part of every batch of tasks that end, and with few
 -- of them a statement costs more than its rows.
 CREATE FUNCTION loom_signal(p_tasks bigint[], p_nodes uuid[]) RETURNS void
 LANGUAGE plpgsql AS $$

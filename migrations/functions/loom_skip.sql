@@ -1,6 +1,6 @@
--- loom_skip leaves out a ready task, so that what waits behind it goes on, and reports whether it was
--- ready. Whoever leaves out a DELETE says that the machine is gone, whoever leaves out the last step of
--- making one that it is there.
+-- loom_skip skips a ready task, so that the tasks behind it continue, and reports whether it was
+-- ready. Whoever skips a DELETE says that the machine is gone. Whoever skips the last step of
+-- creating one says that it exists.
 CREATE FUNCTION loom_skip(p_task bigint, p_by text, p_reason text) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
