@@ -17,7 +17,7 @@ func (a *api) queueRoutes() []route {
 	return []route{
 		{method: get, path: "/v2/queues", verb: loom.Install, summary: "List the queues of River jobs; for superadmins", fresh: true, paged: true, answer: "[]QueueState", handle: a.listQueues},
 		{method: post, path: queue + "/pause", verb: loom.Install, summary: "Pause a queue: running work continues, nothing new starts; for superadmins", fresh: true, answer: "QueueState", handle: a.holdQueue(true)},
-		{method: post, path: queue + "/resume", verb: loom.Install, summary: "Let a paused queue go on; for superadmins", fresh: true, answer: "QueueState", handle: a.holdQueue(false)},
+		{method: post, path: queue + "/resume", verb: loom.Install, summary: "Resume a paused queue; for superadmins", fresh: true, answer: "QueueState", handle: a.holdQueue(false)},
 		{method: get, path: job, verb: loom.Install, summary: "List River jobs, the newest first; for superadmins", fresh: true, paged: true, answer: "[]RiverJob", handle: a.listRiverJobs, query: []param{
 			{"state", "string", "available, running, retryable, scheduled, pending, discarded, cancelled or completed; all but completed ones when left out."},
 			{"queue", "string", "control, hook, probe, sweep or journal."},

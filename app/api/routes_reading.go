@@ -38,8 +38,8 @@ func (a *api) readingRoutes() []route {
 		{method: get, path: "/v2/provisioners/{id}", verb: loom.Install, summary: "Read a provisioner; for superadmins", answer: "Provisioner", handle: a.showProvisioner},
 		{method: get, path: "/v2/processes", verb: loom.Install, summary: "List the processes of the installation; for superadmins", fresh: true, paged: true,
 			answer: "[]Process", handle: a.listProcesses, query: []param{{"kind", "string", "Kinds, separated by commas: web, scheduler, provisioner."}}},
-		{method: post, path: process + "/drain", verb: loom.Install, summary: "Let a provisioner take no new tasks", fresh: true, answer: "Process", handle: a.drainProcess},
-		{method: post, path: process + "/resume", verb: loom.Install, summary: "Let a drained provisioner take tasks again", fresh: true, answer: "Process", handle: a.resumeProcess},
+		{method: post, path: process + "/drain", verb: loom.Install, summary: "Drain a provisioner: it takes no new tasks", fresh: true, answer: "Process", handle: a.drainProcess},
+		{method: post, path: process + "/resume", verb: loom.Install, summary: "Resume a drained provisioner", fresh: true, answer: "Process", handle: a.resumeProcess},
 
 		{method: get, path: "/v2/metrics/queues", verb: loom.Administer, summary: "Count tasks that wait and that run; for administrators", answer: "{}Queue", handle: a.queueMetrics},
 		{method: get, path: "/v2/metrics/nodes/usage", verb: loom.Read, summary: "Sum up for how long nodes were used", answer: "Usage", handle: a.usageMetrics, query: []param{

@@ -462,7 +462,7 @@ func (r *reader) count(name int) error {
 
 func (r *reader) countNames(bytes int) error {
 	if r.names += bytes; r.names > maxNames {
-		return &Refused{Why: fmt.Sprintf("its names have more than %d bytes together", maxNames)}
+		return &Refused{Why: fmt.Sprintf("its names have more than %d bytes in total", maxNames)}
 	}
 	return nil
 }

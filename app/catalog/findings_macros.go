@@ -99,7 +99,7 @@ func (f *finder) unknown(config map[string]any, links []loom.Link) {
 func (f *finder) strangersOf(s *loom.Service) {
 	for _, m := range mentioned(s.DefaultConfig, s.Links, "defaultConfig") {
 		if !f.wrongName(m.Pointer, m) && m.Service != "" && f.conflict(s.Name, m.Service) {
-			f.stays(m.Pointer, m, fmt.Sprintf("names the service “%s”, which conflicts with this one, so they are on no cluster together", m.Service), "Correct the name, or take the conflict out.")
+			f.stays(m.Pointer, m, fmt.Sprintf("names the service “%s”, which conflicts with this one, so no cluster has both", m.Service), "Correct the name, or take the conflict out.")
 		}
 	}
 }

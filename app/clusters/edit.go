@@ -113,7 +113,7 @@ func (u *Clusters) checkOwner(ctx context.Context, tx *sqlx.Tx, actor loom.Actor
 	case err != nil:
 		return nil, err
 	case user.Disabled:
-		return refuse("The user “%s” is disabled; enable him, or choose another.", id), nil
+		return refuse("The user “%s” is disabled. Enable the user, or choose another one.", id), nil
 	}
 	return nil, nil
 }

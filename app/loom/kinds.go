@@ -222,10 +222,13 @@ func described(v reflect.Value, within Description, words string, list *[]Descri
 		case d.Value.Kind() == reflect.Struct:
 			inner := words
 			if d.Label != "" {
-				inner = d.Label // such as “%s to install”
+				inner = d.Label // such as “Install %s”
 			}
 			described(d.Value, Description{Path: d.Path, OwnForm: d.OwnForm, OwnPage: d.OwnPage}, inner, list)
 		case d.Label != "":
+			if !strings.HasPrefix(words, "%s") {
+				d.Label = strings.ToLower(d.Label)
+			}
 			d.Label = strings.Replace(words, "%s", d.Label, 1)
 			*list = append(*list, d)
 		}

@@ -13,21 +13,21 @@ type Service struct {
 	Dependencies Dependencies       `json:"dependencies" own:"form"`
 	Provisioner  ServiceProvisioner `json:"provisioner" own:"form page"`
 	Links        []Link             `json:"links" new:"" own:"form page"`
-	Follows      []string           `json:"follows,omitempty" names:"services,provided" label:"Follows" help:"When nodes with a followed service come or go, this service's configure action runs again on all its nodes; it must make the running service read its settings. A load balancer follows its back ends." own:"form"`
-	Shrink       string             `json:"shrink,omitempty" enum:"allow,refuse" label:"When a node leaves the cluster" help:"For services that keep data on their nodes. A drain action, if there is one, runs before stop on a node that leaves." own:"form"`
+	Follows      []string           `json:"follows,omitempty" names:"services,provided" label:"Reconfigure after" help:"Runs this service's configure action on all its nodes when nodes with such a service come or go. The action must make the running service reload. Example: a load balancer follows its back ends." own:"form"`
+	Shrink       string             `json:"shrink,omitempty" enum:"allow,refuse" label:"When a node leaves the cluster" help:"For services with data on their nodes. A drain action runs before stop on a removed node." own:"form"`
 	// Check, Files and Logs say how Loom watches the service on a node.
 	Check         *ServiceCheck  `json:"check,omitempty" own:"form"`
-	Files         []string       `json:"files,omitempty" label:"Watched files" help:"Absolute paths on the node. A change that Loom did not make is shown." own:"form"`
+	Files         []string       `json:"files,omitempty" label:"Watched files" help:"Absolute paths on the node. Loom reports changes that it did not make." own:"form"`
 	Logs          *ServiceLogs   `json:"logs,omitempty" own:"form"`
-	DefaultConfig map[string]any `json:"defaultConfig,omitempty" label:"Config" help:"A JSON object that clusters with this service start with, unless their template or request says otherwise. Macros such as %host.service.NAME% are allowed in its texts." own:"form page"`
+	DefaultConfig map[string]any `json:"defaultConfig,omitempty" label:"Config" help:"A JSON object: default config of clusters with this service. Template and request override it. Macros such as %host.service.NAME% are allowed in its texts." own:"form page"`
 }
 
 // Dependencies of a service on others, by name or provided name.
 type Dependencies struct {
-	Provides  []string        `json:"provides" new:"" label:"Provides" help:"Other names under which services find this one; any that requires such a name is content with it."`
-	Conflicts []string        `json:"conflicts" names:"services,provided" new:"" label:"Conflicts with" help:"May not be in the same cluster as this service."`
-	Install   PhaseDependency `json:"install" label:"%s to install"`
-	Runtime   PhaseDependency `json:"runtime" label:"%s to run"`
+	Provides  []string        `json:"provides" new:"" label:"Provides" help:"Other names for this service. It satisfies services that require such a name."`
+	Conflicts []string        `json:"conflicts" names:"services,provided" new:"" label:"Conflicts with" help:"Never in the same cluster as this service."`
+	Install   PhaseDependency `json:"install" label:"Install %s"`
+	Runtime   PhaseDependency `json:"runtime" label:"Start %s"`
 }
 
 // PhaseDependency says what must be there (Requires) and what only orders when

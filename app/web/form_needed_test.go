@@ -52,13 +52,13 @@ func TestFoldTitlesFollow(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)
 	v := r.signedIn("demo", "admin")
-	page := v.get("/admin/services/new").shows(t, 200, "Requires to install: none", "Provides: none")
+	page := v.get("/admin/services/new").shows(t, 200, "Install requires: none", "Provides: none")
 	values := press(t, page, "")
 	values["dependencies.install.requires"] = []string{"nginx", "haproxy"}
 	values.Set("dependencies.provides+", "front")
-	v.send(route.AdminValidate(loom.KindService), values).shows(t, 200, `<span id="f-fold-dependencies-install-requires" hx-swap-oob="true">Requires to install: nginx, haproxy</span>`,
-		`<span id="f-fold-dependencies-provides" hx-swap-oob="true">Provides: front</span>`, "Uses to run: none")
-	v.send("/admin/services", values).shows(t, 422, "Requires to install: nginx, haproxy", "Provides: front")
+	v.send(route.AdminValidate(loom.KindService), values).shows(t, 200, `<span id="f-fold-dependencies-install-requires" hx-swap-oob="true">Install requires: nginx, haproxy</span>`,
+		`<span id="f-fold-dependencies-provides" hx-swap-oob="true">Provides: front</span>`, "Start uses: none")
+	v.send("/admin/services", values).shows(t, 422, "Install requires: nginx, haproxy", "Provides: front")
 	values.Set("do", "refresh:picture")
-	v.send("/admin/services/new", values).shows(t, 200, "Requires to install: nginx, haproxy")
+	v.send("/admin/services/new", values).shows(t, 200, "Install requires: nginx, haproxy")
 }

@@ -41,7 +41,7 @@ func TestServiceByKeyboard(t *testing.T) {
 	b.WaitFor("#dependencies > details:nth-of-type(3)[open]")
 	hands.Fill("haproxy among the services", "input[name='dependencies.runtime.requires'][value=haproxy]", " ")
 	b.WaitFor("#draft-picture a[href='/admin/services/haproxy']")
-	b.WaitText("Requires to run: haproxy")
+	b.WaitText("Start requires: haproxy")
 	for _, a := range [][2]string{
 		{"install", `-c 'command -v python3'`}, {"configure", `-c 'mkdir -p /srv/web8081'`},
 		{"start", `-c 'nohup python3 -m http.server 8081 -d /srv/web8081 >/dev/null 2>&1 &'`}, {"stop", `-c 'pkill -f "http.server 8081" || true'`},

@@ -114,7 +114,7 @@ func TestServiceFormKeepsWhatItDoesNotKnow(t *testing.T) {
 // fresh is the form of a new service with its four actions filled in.
 func fresh(t *testing.T, v *visitor) url.Values {
 	t.Helper()
-	values := press(t, v.get("/admin/services/new").shows(t, 200, "Requires to install: none", "Order preview"), "")
+	values := press(t, v.get("/admin/services/new").shows(t, 200, "Install requires: none", "Order preview"), "")
 	values.Set("name", "web8081")
 	for _, a := range []string{"install", "configure", "start", "stop"} {
 		values.Set("provisioner.actions."+a+".fields.script", "sh")
@@ -137,7 +137,7 @@ func TestServiceFormMakesAService(t *testing.T) {
 	values.Set("icon", "cloud")
 	values.Set("dependencies.install.scope", "node")
 	values.Set("do", "add:links")
-	page := v.send("/admin/services/new", values).shows(t, 200, "Requires to install: haproxy, later, base", "not in the catalog")
+	page := v.send("/admin/services/new", values).shows(t, 200, "Install requires: haproxy, later, base", "not in the catalog")
 	values = press(t, page, "")
 	values.Set("links[0].url", "http://%ip.access_v4.self%:8081/")
 	v.send("/admin/services", values).goes(t, "/admin/services/web8081")
@@ -227,7 +227,7 @@ func TestServiceFormRules(t *testing.T) {
 	values["dependencies.conflicts"] = []string{"nginx"}
 	values["dependencies.install.requires"] = []string{"nginx"}
 	v.send("/validate/services", values).shows(t, 200, "→ left", "depend on each other in a circle", "It both requires “nginx” and conflicts with it", "Ready to save")
-	v.send("/admin/services/right/edit", values).shows(t, 200, "wait for each other in a circle", "is-circle", "is-conflicts", "Uses to run: left")
+	v.send("/admin/services/right/edit", values).shows(t, 200, "wait for each other in a circle", "is-circle", "is-conflicts", "Start uses: left")
 	v.send("/admin/services/right", values).goes(t, "/admin/services/right") // it stops plans, not the save
 	values["dependencies.runtime.requires+"] = []string{"right"}
 	values.Set("expected", "2")

@@ -309,7 +309,7 @@ func TestRiverJobPages(t *testing.T) {
 func TestStatusPage(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)
-	r.signedIn("superadmin", "admin").get("/system/status").shows(t, 200, "PostgreSQL", "Migrations", "Clocks", "Queue leader", "Storage", "Certificate", "Build", "Event streams", "none is alive").hides(t, "style=")
+	r.signedIn("superadmin", "admin").get("/system/status").shows(t, 200, "PostgreSQL", "Migrations", "Clocks", "Queue leader", "Storage", "Certificate", "Build", "Event streams", "none; start one").hides(t, "style=")
 	r.signedIn("demo", "admin").get("/system/status").shows(t, 403, "superadmin")
 }
 

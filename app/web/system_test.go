@@ -242,7 +242,7 @@ VALUES ($1, 'ana', 'planted-cluster', 'active', 't', 1, '{}', 'p', '{}', '{}') R
 	// Switched off, nothing is offered that would be refused.
 	admin.post(hook, "name", "planted-hook", "url", "http://127.0.0.1:9/x").goes(t, hook)
 	one := hook + "/deliveries/" + strconv.FormatInt(delivery, 10)
-	admin.get(hook).shows(t, 200, "The hook is off, so nothing is sent to it", "planted trouble").hides(t, "Send again")
+	admin.get(hook).shows(t, 200, "The hook is off: Loom sends nothing", "planted trouble").hides(t, "Send again")
 	admin.get(one).shows(t, 200, "The hook is off").hides(t, "Send again")
 	admin.post(one+"/replay").shows(t, 409, "is off; switch it on first")
 

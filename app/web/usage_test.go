@@ -24,7 +24,7 @@ func TestUsagePages(t *testing.T) {
 	r.past(demo, "admin", "redis", "large", 1, 5*hours, 0)
 	r.past("superadmin", "admin", "hidden-template", "large", 1, 3*hours, 0)
 
-	page := user.get("/usage").shows(t, 200, "20.0 node-hours", "web-cluster", `class="plot"`, "nothing was used then", "The values").hides(t, "redis", "hidden-template", "style=", "onclick")
+	page := user.get("/usage").shows(t, 200, "20.0 node-hours", "web-cluster", `class="plot"`, "nothing was used then", "Data").hides(t, "redis", "hidden-template", "style=", "onclick")
 	if strings.Count(page.body, "<rect class=\"bar") == 0 {
 		t.Error("there are no bars")
 	}

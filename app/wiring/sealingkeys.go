@@ -34,7 +34,7 @@ func (e *Environment) keys() (*secret.Ring, error) {
 		}
 	}
 	ring, err := secret.OpenFile(path, func(err error) {
-		e.Log.Error("the sealing keys cannot be read again; those known go on", "error", err.Error())
+		e.Log.Error("cannot reread sealing keys, keeping the known ones", "error", err.Error())
 	})
 	if err != nil {
 		return nil, fmt.Errorf("sealing key: %w", err)

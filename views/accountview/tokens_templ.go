@@ -140,7 +140,7 @@ func TokensPage(m TokensModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Field(ui.FieldModel{Name: FieldUntil, Label: "Last day", Kind: ui.FieldDate, Value: m.Until, Optional: true, Width: "s",
+		templ_7745c5c3_Err = ui.Field(ui.FieldModel{Name: FieldUntil, Label: "Expires on", Kind: ui.FieldDate, Value: m.Until, Optional: true, Width: "s",
 			Help: "Only with “until a day”.", Error: m.Errors.For(FieldUntil)}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err

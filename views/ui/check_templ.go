@@ -737,7 +737,7 @@ func Change(m ChangeModel) templ.Component {
 
 func linesWord(m ChangeModel) string {
 	if m.Old == "" || m.New == "" {
-		return "All of it"
+		return "Value"
 	}
 	return "Changes"
 }

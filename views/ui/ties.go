@@ -235,7 +235,7 @@ var tieColumns = []tieColumn{
 	{"Requires", func(r TieRow) []TieRef { return r.Requires }},
 	{"Uses", func(r TieRow) []TieRef { return r.Uses }},
 	{"Provides", func(r TieRow) []TieRef { return r.Provides }},
-	{"Follows", func(r TieRow) []TieRef { return r.Follows }},
+	{"Reconfigure after", func(r TieRow) []TieRef { return r.Follows }},
 	{"Conflicts with", func(r TieRow) []TieRef { return r.Conflicts }},
 }
 

@@ -84,7 +84,7 @@ func hookFacts(h loom.Hook) []ui.Def {
 		}
 		return text
 	}
-	facts := []ui.Def{{Term: "Address", Text: h.URL, Mono: true}, {Term: "Events", Text: hookWords(h.Events)},
+	facts := []ui.Def{{Term: "URL", Text: h.URL, Mono: true}, {Term: "Events", Text: hookWords(h.Events)},
 		{Term: "Actions", Text: all(hookWords(h.Actions))}, {Term: "Templates", Text: all(hookWords(h.Templates))}, {Term: "Secret", Text: "set and sealed; never shown"}}
 	if h.Blocking {
 		facts = append(facts, ui.Def{Term: "Blocking", Text: map[string]string{loom.OnTimeoutGo: "yes; without an answer the operation goes", loom.OnTimeoutRefuse: "yes; without an answer the operation is refused"}[h.OnTimeout]})
@@ -99,7 +99,7 @@ func hookFacts(h loom.Hook) []ui.Def {
 }
 
 // hookIsOff says why nothing is sent again.
-const hookIsOff = "The hook is off, so nothing is sent to it, also not again. Edit it to switch it on."
+const hookIsOff = "The hook is off: Loom sends nothing. Edit it to switch it on."
 
 // deliveryAbout names the operation of a delivery, or the cluster where it is about its health.
 func deliveryAbout(d loom.Delivery) string {
@@ -268,7 +268,7 @@ func (s *Server) adminHooks(w http.ResponseWriter, r *http.Request, actor loom.A
 		Intro: "A hook tells another system by HTTP when operations start and end. A blocking hook is asked first and may refuse.",
 	}
 	grid := adminview.TableModel{ID: "hooks", Caption: "Hooks of the tenant", Now: s.Now(),
-		Columns: []ui.Column{{Label: "Name"}, {Label: "Address"}, {Label: "Events"}, {Label: "State"}, {Label: "Created", Low: true}},
+		Columns: []ui.Column{{Label: "Name"}, {Label: "URL"}, {Label: "Events"}, {Label: "State"}, {Label: "Created", Low: true}},
 		Empty:   ui.EmptyModel{Icon: "external", Text: "There are no hooks yet. A hook calls an address of yours when an operation starts, succeeds or fails.", Action: add}}
 	for _, h := range hooks {
 		state := hookState(h)
@@ -321,14 +321,14 @@ func editHook(actor loom.Actor, h loom.Hook) form.Edit {
 	}
 	return form.Of(
 		form.Field{Path: form.At("name"), Face: ui.FieldModel{Label: "Name", MaxLength: 100, Help: "Says what it is for, such as “tell the monitoring”."}},
-		form.Field{Path: form.At("url"), Face: ui.FieldModel{Label: "Address", Mono: true, Width: "l", MaxLength: 2000, Placeholder: "https://ci.example/loom", Help: "Receives a POST with JSON."}},
+		form.Field{Path: form.At("url"), Face: ui.FieldModel{Label: "URL", Mono: true, Width: "l", MaxLength: 2000, Placeholder: "https://ci.example/loom", Help: "Receives a POST with JSON."}},
 		form.Picker{Path: form.At("events"), Legend: "Events", Help: "None chosen means those of operations: start, success and failure.", Choices: form.Names(loom.HookEvents...)},
 		form.Picker{Path: form.At("actions"), Legend: "Only for these actions", Help: "None chosen means all.", Filter: "Filter actions", Choices: form.Names(loom.HookActions...)},
 		form.Words{Path: form.At("templates"), Face: ui.FieldModel{Label: "Only for clusters of these templates", Mono: true, Optional: true, Width: "l", Help: "Names, separated by blanks; none means all."}},
 		form.Field{Path: form.At("blocking"), Face: ui.FieldModel{Label: "Ask before an operation starts (blocking)", Kind: ui.FieldCheckbox,
 			Help: "The operation waits: 2xx lets it go, 409 refuses it with the reason in the answer."}},
 		form.Field{Path: form.At("onTimeout"), Face: ui.FieldModel{Label: "If there is no valid answer", Kind: ui.FieldSelect, Width: "s", Optional: true,
-			Options: page.Options("", loom.OnTimeoutRefuse, "refuse the operation", loom.OnTimeoutGo, "let it go")}},
+			Options: page.Options("", loom.OnTimeoutRefuse, "refuse", loom.OnTimeoutGo, "allow")}},
 		form.Field{Path: form.At("secret"), Face: secret},
 		form.Field{Path: form.At("legacyBody"), Face: ui.FieldModel{Label: "Legacy payload", Kind: ui.FieldCheckbox, Help: "Cluster, job and nodes, for existing receivers of that format."}},
 		form.Field{Path: form.At("enabled"), Face: ui.FieldModel{Label: "On", Kind: ui.FieldCheckbox}},
@@ -388,7 +388,7 @@ func (s *Server) adminHookCreate(w http.ResponseWriter, r *http.Request, actor l
 	}
 	shown := adminview.Secret(adminview.SecretModel{
 		Title: "Hook " + h.Name + " was created", Warning: "Copy the secret now. It is shown this once; it proves that a delivery is Loom's.", Back: route.AdminHook(h.ID), Button: "I have copied the secret",
-		Facts: []ui.Def{{Term: "Address", Text: h.URL, Mono: true}, {Term: "Secret", Value: ui.CopyText(secret.Reveal(), "secret")},
+		Facts: []ui.Def{{Term: "URL", Text: h.URL, Mono: true}, {Term: "Secret", Value: ui.CopyText(secret.Reveal(), "secret")},
 			{Term: "How it signs", Text: "X-Loom-Signature: t=<seconds>,v1=<HMAC-SHA256 of “t.body”, hexadecimal>"}},
 	})
 	return s.Sheet(w, r, actor, http.StatusOK, hooksFrame(h.Name, ui.Crumb{Label: h.Name}), adminview.PageModel{Parts: []templ.Component{shown}})

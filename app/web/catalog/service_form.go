@@ -97,7 +97,7 @@ func (e *serviceEditor) dependencies(doc *form.Doc) form.Section {
 		return form.Fold{Title: title, Key: p.String(), Says: holds(p), Parts: append([]form.Part{picker}, more...)}
 	}
 	scope := form.Field{Path: at("install", "scope"), Odd: "unknown", Face: ui.FieldModel{Label: "Wait for", Kind: ui.FieldSelect, Optional: true, Width: "l",
-		Help:    "For what it requires and uses to install. On the same node is faster, where the others are there too and nodes do not need each other.",
+		Help:    "For “Install requires” and “Install uses”. “On the same node” is faster if nodes do not need each other.",
 		Options: []ui.Option{{Value: "", Label: "every node with them"}, {Value: "cluster", Label: "every node with them (written out)"}, {Value: "node", Label: "the same node only, where they are on it"}}}}
 	if doc.Text(scope.Path) != "cluster" {
 		scope.Face.Options = slices.Delete(scope.Face.Options, 1, 2)
@@ -234,7 +234,7 @@ func (e *serviceEditor) links() form.Section {
 	return form.Section{ID: "links", Title: "Links", Help: "Shown to users for each node with this service.", Parts: []form.Part{
 		form.Rows{Path: form.At("links"), Noun: "Link", New: map[string]any{"url": ""}, Empty: "There are no links.", Row: func(at form.Path) []form.Part {
 			return []form.Part{
-				form.Field{Path: at.To("url"), Empty: form.EmptyText, Face: ui.FieldModel{Label: "Address", Mono: true, Width: "full", Placeholder: "http://%ip.access_v4.self%:8080/", Autocomplete: "off"}},
+				form.Field{Path: at.To("url"), Empty: form.EmptyText, Face: ui.FieldModel{Label: "URL", Mono: true, Width: "full", Placeholder: "http://%ip.access_v4.self%:8080/", Autocomplete: "off"}},
 				form.Field{Path: at.To("label"), Face: ui.FieldModel{Label: "Label", Optional: true, Help: "What users click on; the address without."}},
 			}
 		}},

@@ -151,9 +151,9 @@ func processRows(f loom.Figures, failed error) [][]adminview.Cell {
 		}
 		text := strconv.Itoa(found.Count) + " alive"
 		if found.Count > 0 {
-			text += ", the oldest lease was renewed " + ui.Duration(found.LeaseAge) + " ago"
+			text += ", last heartbeat " + ui.Duration(found.LeaseAge) + " ago"
 		} else {
-			text = "none is alive; start one with “loom " + kind + "”"
+			text = "none; start one with “loom " + kind + "”"
 		}
 		rows = append(rows, check(page.Capital(kind)+" processes", found.Count > 0 && found.LeaseAge < oldLease, text))
 	}

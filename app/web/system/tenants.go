@@ -167,7 +167,7 @@ func (s *Server) tenantPast(r *http.Request, actor loom.Actor, name string) ([]t
 	}
 	happened.Next, happened.Prev, audit.Next, audit.Prev = "", "", "", ""
 	all := func(base string) templ.Component {
-		return adminview.Link("All of it", route.Query(base, "tenant", name))
+		return adminview.Link("View all", route.Query(base, "tenant", name))
 	}
 	return []templ.Component{
 		adminview.Card("happened-title", "Operations", s.ActivityFeed(ui.ViewerOf(r.Context()), "", true, page.ActivityQuery{Tenant: name}, happened), all(route.SystemActivity())),

@@ -104,7 +104,7 @@ func byTenant(counts map[string]int) string {
 		}
 	}
 	if len(parts) == 0 {
-		return "nobody"
+		return "none"
 	}
 	return strings.Join(parts, ", ")
 }
