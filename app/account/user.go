@@ -173,7 +173,7 @@ func (a *Accounts) DeleteUser(ctx context.Context, actor loom.Actor, id loom.Use
 		case id == loom.AdminUser:
 			return loom.NewError(loom.Conflict, "The built-in administrator “%s” cannot be removed.", id)
 		case actor.Is(id):
-			return loom.NewError(loom.Conflict, "Nobody removes himself; another administrator can.")
+			return loom.NewError(loom.Conflict, "You can't remove yourself. Ask another administrator.")
 		}
 		n, err := store.LiveClustersOf(ctx, tx, actor.Tenant, id)
 		if err != nil {

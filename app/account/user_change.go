@@ -155,7 +155,7 @@ func mayChangeUser(actor loom.Actor, id loom.UserID, in UserChange) error {
 		fields = append(fields, loom.FieldError{Field: "role", Message: "You can't change your own role."})
 	}
 	if in.Disabled != nil {
-		fields = append(fields, loom.FieldError{Field: "disabled", Message: "Nobody disables himself, or takes that back."})
+		fields = append(fields, loom.FieldError{Field: "disabled", Message: "You can't disable or enable yourself."})
 	}
 	if len(fields) > 0 {
 		return &loom.Error{Kind: loom.Forbidden, Message: "Role and “disabled” of a user are changed by another administrator.", Fields: fields}

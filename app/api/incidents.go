@@ -24,7 +24,7 @@ func (a *api) incidentRoutes() []route {
 			query: append([]param{{"cluster", "string", "The id of a cluster."}}, incidentFilters...)},
 		{method: get, path: one + "/incidents", verb: loom.See, summary: "List what went wrong on a cluster's nodes, the newest first", fresh: true, paged: true, answer: "[]Incident", handle: a.listClusterIncidents, query: incidentFilters},
 		{method: post, path: "/v2/incidents/{id}/accept", verb: loom.Operate, summary: "Repair what an incident calls for", fresh: true, answer: "Started", handle: a.acceptIncident},
-		{method: post, path: "/v2/incidents/{id}/decline", verb: loom.Operate, summary: "Leave an incident alone: Loom repairs nothing and asks nobody again", fresh: true, handle: a.declineIncident},
+		{method: post, path: "/v2/incidents/{id}/decline", verb: loom.Operate, summary: "Decline the repair of an incident; Loom does not ask again", fresh: true, handle: a.declineIncident},
 		{method: put, path: one + "/maintenance", verb: loom.Operate, summary: "Announce maintenance of a cluster or of nodes of it", fresh: true, body: "MaintenanceBegin", handle: a.beginMaintenance},
 		{method: del, path: one + "/maintenance", verb: loom.Operate, summary: "End maintenance", fresh: true, body: "MaintenanceEnd?", handle: a.endMaintenance},
 	}

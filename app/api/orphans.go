@@ -15,11 +15,11 @@ func (a *api) orphanRoutes() []route {
 		{method: del, path: "/v2/orphans/{id}", verb: loom.Install, summary: "Remove such a machine at its provider; waits up to 60 s; for superadmins", fresh: true, handle: a.removeOrphan},
 		{method: get, path: "/v2/leftovers", verb: loom.Install, summary: "List machines that deletes of clusters left behind; for superadmins", fresh: true, paged: true,
 			answer: "[]LeftBehind", handle: a.listLeftovers},
-		{method: get, path: "/v2/sweeps", verb: loom.Install, summary: "List when each provider was last searched for machines that nobody uses; for superadmins", fresh: true, paged: true,
+		{method: get, path: "/v2/sweeps", verb: loom.Install, summary: "List the last search of each provider for unused machines; for superadmins", fresh: true, paged: true,
 			answer: "[]Sweep", handle: a.listSweeps},
-		{method: post, path: "/v2/sweeps", verb: loom.Install, summary: "Search all providers that may have machines for those that nobody uses, now; does not wait; for superadmins", fresh: true, handle: a.beginSweeps},
-		{method: get, path: "/v2/providers/{name}/sweep", verb: loom.Publish, summary: "Read when a provider was last searched for machines that nobody uses; for administrators", fresh: true, answer: "Sweep", handle: a.sweep},
-		{method: post, path: "/v2/providers/{name}/sweep", verb: loom.Publish, summary: "Search a provider for machines that nobody uses, now; does not wait; for administrators", fresh: true, answer: "Sweep", handle: a.beginSweep},
+		{method: post, path: "/v2/sweeps", verb: loom.Install, summary: "Search all providers with machines for unused ones, now; does not wait; for superadmins", fresh: true, handle: a.beginSweeps},
+		{method: get, path: "/v2/providers/{name}/sweep", verb: loom.Publish, summary: "Read the last search of a provider for unused machines; for administrators", fresh: true, answer: "Sweep", handle: a.sweep},
+		{method: post, path: "/v2/providers/{name}/sweep", verb: loom.Publish, summary: "Search a provider for unused machines, now; does not wait; for administrators", fresh: true, answer: "Sweep", handle: a.beginSweep},
 	}
 }
 

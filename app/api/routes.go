@@ -122,7 +122,7 @@ func (a *api) clusterActionRoutes() []route {
 			body: "Skip", answer: "Task", handle: a.skipTask},
 		route{method: post, path: op + "/tasks/{t}/retry-now", verb: loom.Operate, summary: "Begin the next try of a task that failed and waits for it", fresh: true,
 			answer: "Task", handle: a.retrying((*execution.Operations).RetryNow)},
-		route{method: post, path: op + "/tasks/{t}/stop-retrying", verb: loom.Operate, summary: "Give up a task that failed and waits for its next try", fresh: true,
+		route{method: post, path: op + "/tasks/{t}/stop-retrying", verb: loom.Operate, summary: "Stop retrying a failed task", fresh: true,
 			answer: "Task", handle: a.retrying((*execution.Operations).StopRetrying)},
 		route{method: post, path: op + "/resubmit", verb: loom.Operate, summary: "Ask again for an operation that was refused", fresh: true, once: true,
 			body: "OperationRequest?", answer: "Started", handle: a.resubmit})

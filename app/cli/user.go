@@ -10,7 +10,7 @@ import (
 )
 
 type userCmd struct {
-	List     userList     `cmd:"" default:"1" help:"List the generated sign-ins that nobody has used yet."`
+	List     userList     `cmd:"" default:"1" help:"List unused generated sign-ins."`
 	Create   userCreate   `cmd:"" help:"Create a user and print only the generated password."`
 	Password userPassword `cmd:"" help:"Set a new password and print only that."`
 	Unlock   userUnlock   `cmd:"" help:"Forget wrong passwords, so that the user can sign in again."`

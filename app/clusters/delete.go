@@ -160,7 +160,7 @@ func (u *Clusters) abandon(ctx context.Context, actor loom.Actor, id loom.Cluste
 			return err
 		}
 		if cluster.Status != loom.ClusterIncomplete || len(left) == 0 {
-			return loom.NewError(loom.Conflict, "No machine of the cluster was left behind by a delete, so there is none to give up; delete the cluster without “abandon” first.")
+			return loom.NewError(loom.Conflict, "The cluster has no leftover machines. Delete it without “abandon” first.")
 		}
 		given := make([]map[string]any, len(left))
 		for i, l := range left {

@@ -52,7 +52,7 @@ func TestLeaseReminders(t *testing.T) {
 		}
 	}
 	v := b.cluster(id)
-	if !strings.Contains(v.LeaseNote, "the cluster is deleted then") || v.Status != loom.ClusterActive {
+	if !strings.Contains(v.LeaseNote, "the cluster is then deleted") || v.Status != loom.ClusterActive {
 		t.Errorf("%s: %q", v.Status, v.LeaseNote)
 	}
 	list, err := b.clusters.Clusters(b.ctx, b.ana(), clusters.ListInput{})
@@ -86,7 +86,7 @@ func TestLeaseEndsInTwoSteps(t *testing.T) {
 		b.expire()
 	}
 	v = b.cluster(id)
-	if v.Status != loom.ClusterActive || v.Latest.Ref.Number != 2 || !strings.Contains(v.LeaseNote, "services were stopped; the machines are deleted") {
+	if v.Status != loom.ClusterActive || v.Latest.Ref.Number != 2 || !strings.Contains(v.LeaseNote, "services were stopped. The machines are deleted") {
 		t.Errorf("%s after operation %d: %q", v.Status, v.Latest.Ref.Number, v.LeaseNote)
 	}
 	list, err := b.clusters.Clusters(b.ctx, b.ana(), clusters.ListInput{})
@@ -96,13 +96,13 @@ func TestLeaseEndsInTwoSteps(t *testing.T) {
 	if n := b.count(`SELECT count(*) FROM audit WHERE actor = 'system' AND verb = 'update' AND kind = 'cluster' AND after->>'action' = 'stop_services'`); n != 1 {
 		t.Errorf("%d audit entries", n)
 	}
-	// An extension keeps the cluster; its services stay stopped until somebody starts them.
+	// An extension keeps the cluster; its services stay stopped until you start them.
 	if _, err := b.clusters.ChangeExpiry(b.ctx, b.ana(), id, time.Now().Add(90*24*time.Hour).Truncate(time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	b.expire()
 	v = b.cluster(id)
-	if v.Latest.Ref.Number != 2 || !strings.Contains(v.LeaseNote, "until somebody starts them") || !anyState(v, loom.ServiceStopped) {
+	if v.Latest.Ref.Number != 2 || !strings.Contains(v.LeaseNote, "until you start them") || !anyState(v, loom.ServiceStopped) {
 		t.Errorf("after the extension: operation %d, %q", v.Latest.Ref.Number, v.LeaseNote)
 	}
 	if _, err := b.clusters.Begin(b.ctx, b.ana(), clusters.PreviewInput{Cluster: id, Kind: loom.ChangeStart}); err != nil {

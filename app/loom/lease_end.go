@@ -109,26 +109,26 @@ func (s Settings) LeaseNotice(e LeaseEnd, stopped bool, now time.Time) string {
 	over := !e.Expires.IsZero() && !now.Before(e.Expires)
 	switch {
 	case again && !over:
-		return "Its services were stopped when the lease was over, and stay so until somebody starts them."
+		return "Its services stopped when the lease expired. They stay stopped until you start them."
 	case e.Expires.IsZero(), !over && s.reminder(e.Expires, now) == NotReminded:
 		return ""
 	case !over && e.Protected:
 		return fmt.Sprintf("The lease ends %s. The cluster stays, because it is protected.", moment(e.Expires, now))
 	case !over && s.LeaseGraceHours > 0:
-		return fmt.Sprintf("The lease ends %s: services are stopped then and the machines deleted %s later. Extend the lease to keep them.", moment(e.Expires, now), hours(s.LeaseGraceHours))
+		return fmt.Sprintf("The lease ends %s. Services then stop, and machines are deleted %s later. Extend the lease to keep them.", moment(e.Expires, now), hours(s.LeaseGraceHours))
 	case !over:
-		return fmt.Sprintf("The lease ends %s: the cluster is deleted then. Extend the lease to keep it.", moment(e.Expires, now))
+		return fmt.Sprintf("The lease ends %s, and the cluster is then deleted. Extend the lease to keep it.", moment(e.Expires, now))
 	case e.Protected:
-		return fmt.Sprintf("The lease is over since %s. The cluster stays, because it is protected.", moment(e.Expires, now))
+		return fmt.Sprintf("The lease expired %s. The cluster stays because it is protected.", moment(e.Expires, now))
 	}
-	text := "The lease is over"
+	text := "The lease expired"
 	if stopped && e.StoppedFor.Equal(e.Expires) {
 		text += " and services were stopped"
 	}
 	if deleted := e.Expires.Add(s.Grace()); now.Before(deleted) {
-		text += fmt.Sprintf("; the machines are deleted %s. Extend the lease to keep the cluster.", moment(deleted, now))
+		text += fmt.Sprintf(". The machines are deleted %s. Extend the lease to keep the cluster.", moment(deleted, now))
 	} else {
-		text += "; the cluster is deleted."
+		text += ". Loom is deleting the cluster."
 	}
 	switch {
 	case e.Left:

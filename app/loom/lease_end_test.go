@@ -72,18 +72,18 @@ func TestLeaseNotice(t *testing.T) {
 		has      []string // none: there is nothing to say
 	}{
 		{"long before", usual, nil, false, -25 * time.Hour, nil},
-		{"soon", usual, nil, false, -2 * time.Hour, []string{"ends on 1 March 2026 at 12:00 UTC", "deleted then", "Extend"}},
-		{"soon, with grace", grace, nil, false, -2 * time.Hour, []string{"services are stopped then", "6 hours later"}},
+		{"soon", usual, nil, false, -2 * time.Hour, []string{"ends on 1 March 2026 at 12:00 UTC", "is then deleted", "Extend"}},
+		{"soon, with grace", grace, nil, false, -2 * time.Hour, []string{"Services then stop", "6 hours later"}},
 		{"soon, protected", usual, func(e *LeaseEnd) { e.Protected = true }, false, -2 * time.Hour, []string{"stays", "protected"}},
-		{"over, protected", usual, func(e *LeaseEnd) { e.Protected = true }, false, time.Hour, []string{"over since", "protected"}},
+		{"over, protected", usual, func(e *LeaseEnd) { e.Protected = true }, false, time.Hour, []string{"lease expired", "protected"}},
 		{"grace", grace, func(e *LeaseEnd) { e.StoppedFor = end }, true, time.Hour, []string{"services were stopped", "deleted on 1 March 2026 at 18:00 UTC", "Extend"}},
-		{"grace, with nothing to stop", grace, nil, false, time.Hour, []string{"The lease is over; the machines"}},
+		{"grace, with nothing to stop", grace, nil, false, time.Hour, []string{"The lease expired. The machines"}},
 		{"refused", usual, func(e *LeaseEnd) { e.Next, e.Problem = end.Add(time.Hour), "the zone is missing" }, false, time.Minute, []string{"(the zone is missing)", "again on 1 March 2026 at 13:00 UTC"}},
 		{"came to nothing", usual, func(e *LeaseEnd) { e.Next = end.Add(time.Hour) }, false, time.Minute, []string{"tried again on 1 March 2026 at 13:00 UTC"}},
 		{"left over", usual, func(e *LeaseEnd) { e.Status, e.Left = ClusterIncomplete, true }, false, time.Minute, []string{"every hour"}},
-		{"extended", usual, func(e *LeaseEnd) { e.StoppedFor = end.Add(-72 * time.Hour) }, true, -48 * time.Hour, []string{"stay so until somebody starts them"}},
+		{"extended", usual, func(e *LeaseEnd) { e.StoppedFor = end.Add(-72 * time.Hour) }, true, -48 * time.Hour, []string{"stay stopped until you start them"}},
 		{"extended and started", usual, func(e *LeaseEnd) { e.StoppedFor = end.Add(-72 * time.Hour) }, false, -48 * time.Hour, nil},
-		{"for ever now, stopped", usual, func(e *LeaseEnd) { e.StoppedFor, e.Expires = end, time.Time{} }, true, time.Hour, []string{"until somebody starts them"}},
+		{"for ever now, stopped", usual, func(e *LeaseEnd) { e.StoppedFor, e.Expires = end, time.Time{} }, true, time.Hour, []string{"until you start them"}},
 		{"gone", usual, func(e *LeaseEnd) { e.Status = ClusterTerminated }, false, time.Hour, nil},
 	} {
 		e := LeaseEnd{Status: ClusterActive, Expires: end, Reminded: NotReminded}

@@ -70,7 +70,7 @@ func (f *Processes) tryLeftover(ctx context.Context, r store.ProviderRequest, l 
 		}
 		m = machines[i]
 	} else if l.Machine == "" {
-		return true, loom.NewError(loom.Unavailable, "Nobody knows what the provider calls the machine, and its machines cannot be listed; look there for one of node %d and give it up here.", l.NodeNumber)
+		return true, loom.NewError(loom.Unavailable, "The provider's id of the machine is unknown, and its machines cannot be listed. Look there for one of node %d, then stop tracking it here.", l.NodeNumber)
 	}
 	return true, asker.Remove(ctx, call, m, false)
 }

@@ -368,7 +368,7 @@ func (f *Processes) removeMachine(ctx context.Context, r store.ProviderRequest, 
 
 // errSilent is the error of a machine that is there and does not say whose it is.
 func errSilent(machine string) error {
-	return loom.NewError(loom.Unavailable, "The machine %s does not answer, so nobody can look whose it is and clean it; start it, or take it off the list of the provider’s hosts.", machine)
+	return loom.NewError(loom.Unavailable, "The machine %s does not answer, so Loom can't identify and clean it. Start it, or remove it from the provider’s hosts.", machine)
 }
 
 // endRemoval records what came of a removal; o is nil when there was nothing to

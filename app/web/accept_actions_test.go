@@ -150,8 +150,8 @@ func TestLeftoversByForms(t *testing.T) {
 
 	id := op.Cluster.String()
 	give := route.SystemTenants() + "/acme/clusters/" + id + "/abandon"
-	w.press(root, give, "Give up leftovers of cluster "+id, "confirm", "x").is(http.StatusUnprocessableEntity)
-	w.press(root, give, "Give up leftovers of cluster "+id, "confirm", id).goesTo(at)
+	w.press(root, give, "Stop tracking leftovers of cluster "+id, "confirm", "x").is(http.StatusUnprocessableEntity)
+	w.press(root, give, "Stop tracking leftovers of cluster "+id, "confirm", id).goesTo(at)
 	w.get("ana", route.Cluster(op.Cluster)).is(http.StatusOK, "Terminated")
 	w.get("ana", "/clusters?status=terminated").is(http.StatusOK, "Ended", "ended <time")
 }

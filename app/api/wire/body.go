@@ -83,7 +83,7 @@ type OperationRequest struct {
 // ClusterDelete is what ReadDelete reads.
 type ClusterDelete struct {
 	Abort   bool `json:"abort" description:"Abort a running operation first; the delete begins when that has ended."`
-	Abandon bool `json:"abandon" description:"Give up the machines that a delete left behind (leftovers of the cluster) and terminate the cluster at once; administrators only."`
+	Abandon bool `json:"abandon" description:"Stop tracking leftover machines and terminate the cluster at once; administrators only."`
 	withFields
 }
 

@@ -60,7 +60,7 @@ type Cluster struct {
 	Latest      *Operation         `json:"latestOperation,omitempty"`
 	Health      *Health            `json:"health,omitempty"`
 	Repair      *loom.RepairPolicy `json:"repair,omitempty" description:"What Loom may repair by itself where that differs from the template."`
-	Skipped     []SkippedTask      `json:"skipped,omitempty" description:"Tasks that somebody left out and that no later operation ran, the first 100."`
+	Skipped     []SkippedTask      `json:"skipped,omitempty" description:"Skipped tasks that no later operation ran, the first 100."`
 	Leftovers   []Leftover         `json:"leftovers,omitempty" description:"Leftover machines that Loom keeps trying to delete; for administrators."`
 }
 

@@ -76,7 +76,7 @@ type Sweep struct {
 	Asked   int64  `json:"requestTime,omitempty" description:"When the search under way was asked for, in milliseconds since 1970."`
 	Last    int64  `json:"lastTime,omitempty" description:"End of the last search, in milliseconds since 1970; absent where there was none."`
 	Failure string `json:"lastError,omitempty" description:"Why the last search found nothing out."`
-	Found   int    `json:"orphans" description:"Known machines that nobody uses."`
+	Found   int    `json:"orphans" description:"Known unused machines."`
 }
 
 // NewSweep gives the wire form.

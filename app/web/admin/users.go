@@ -198,7 +198,7 @@ type userVerb struct {
 
 var userVerbs = map[string]userVerb{
 	"disable": {"Disable", "Disable", "Disabling…", "Disabled", func(u loom.UserSummary) []string {
-		return []string{"The user is signed out everywhere, " + ui.Count(u.Tokens, "API token is", "API tokens are") + " revoked, and nobody signs in under the name. The clusters stay as they are."}
+		return []string{"The user is signed out everywhere, " + ui.Count(u.Tokens, "API token is", "API tokens are") + " revoked, and the user can't sign in. Clusters stay unchanged."}
 	}, false},
 	"enable": {"Enable", "Enable", "Enabling…", "Enabled", func(loom.UserSummary) []string {
 		return []string{"The user can sign in again with the current password. Revoked tokens stay revoked."}

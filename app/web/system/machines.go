@@ -94,10 +94,10 @@ func (s *Server) systemOrphans(w http.ResponseWriter, r *http.Request, actor loo
 		left.Rows = append(left.Rows, []adminview.Cell{
 			machine, {Text: l.Provider}, {Text: names[l.Tenant], Mono: true}, {Text: l.Cluster.String(), Mono: true},
 			{Time: l.Last, Sub: ui.Count(l.Tries, "try", "tries") + ": " + l.Error},
-			{Buttons: []ui.ButtonModel{page.Opening("Give up", "Give up what is left of cluster "+l.Cluster.String(), route.SystemAbandon(names[l.Tenant], l.Cluster), ui.Danger)}},
+			{Buttons: []ui.ButtonModel{page.Opening("Stop tracking", "Stop tracking leftovers of cluster "+l.Cluster.String(), route.SystemAbandon(names[l.Tenant], l.Cluster), ui.Danger)}},
 		})
 	}
-	m := adminview.PageModel{Title: "Orphans and leftovers", Intro: "Machines that may go on running and costing although no cluster uses them. Orphans carry a tag of Loom, but no live node claims them, or it has another machine; leftovers are what the delete of their cluster could not delete.",
+	m := adminview.PageModel{Title: "Orphans and leftovers", Intro: "Machines that keep running and costing although no cluster uses them. Orphans have a tag of Loom, but no node. Leftovers could not be deleted with their cluster.",
 		Parts: []templ.Component{adminview.Table(lost), adminview.Table(left)}, Calls: []ui.JSONCall{page.Call("orphans", http.MethodGet, "/v2/orphans", ""), page.Call("leftovers", http.MethodGet, "/v2/leftovers", "")}}
 	looks, err := s.looksPart(r, actor)
 	if err != nil {
@@ -195,8 +195,8 @@ func (s *Server) abandonPage(w http.ResponseWriter, r *http.Request, actor loom.
 	if err != nil {
 		return err
 	}
-	m := adminview.ConfirmModel{Action: r.URL.Path, Errors: errs, Type: id.String(), Typed: typed, Button: "Give up leftovers of cluster " + id.String(), Busy: "Giving up…", Cancel: route.SystemOrphans(), ItemsNote: "These stay at the provider:",
-		Lines: []string{"Loom forgets what the delete of the cluster left behind and terminates the cluster. Nothing is deleted at the provider: the machines may go on running and costing, look after them there."}}
+	m := adminview.ConfirmModel{Action: r.URL.Path, Errors: errs, Type: id.String(), Typed: typed, Button: "Stop tracking leftovers of cluster " + id.String(), Busy: "Stopping…", Cancel: route.SystemOrphans(), ItemsNote: "These stay at the provider:",
+		Lines: []string{"Loom stops tracking these machines and terminates the cluster. It deletes nothing at the provider: the machines may keep running and costing."}}
 	for _, l := range all {
 		if l.Tenant == tenant.ID && l.Cluster == id {
 			m.Items = append(m.Items, page.LeftoverText(l))
@@ -205,7 +205,7 @@ func (s *Server) abandonPage(w http.ResponseWriter, r *http.Request, actor loom.
 	if len(m.Items) == 0 {
 		return loom.NewError(loom.NotFound, "Cluster %s has no leftover machines.", id)
 	}
-	page := page.SystemFrame("Give up leftovers of cluster "+id.String(), route.SystemOrphans(), ui.Crumb{Label: "Orphans and leftovers", Href: route.SystemOrphans()}, ui.Crumb{Label: "Give up"})
+	page := page.SystemFrame("Stop tracking leftovers of cluster "+id.String(), route.SystemOrphans(), ui.Crumb{Label: "Orphans and leftovers", Href: route.SystemOrphans()}, ui.Crumb{Label: "Stop tracking"})
 	return s.AnswerConfirm(w, r, actor, status, page, adminview.Confirm(m))
 }
 

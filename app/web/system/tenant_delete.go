@@ -73,7 +73,7 @@ func (s *Server) tenantDeletePage(w http.ResponseWriter, r *http.Request, actor 
 	use := uses[t.ID]
 	m := adminview.ConfirmModel{Action: route.SystemTenantDelete(t.Name), Errors: errs, Type: t.Name, Typed: typed, Button: "Delete tenant " + t.Name, Busy: "Deleting…", Cancel: route.SystemTenant(t.Name),
 		Lines: []string{"Its users can no longer sign in. Sessions and tokens end at once. The name is free again. The audit log stays.",
-			"Machines at providers are not removed by this: they go on running and costing until somebody deletes them there. Download the list below first."}}
+			"Machines at providers keep running and costing until someone deletes them there. Download the list below first."}}
 	if len(live.Items) == 0 {
 		m.Lines[1] = "Machines at providers are not removed by this. Loom knows of none that the tenant has."
 	}
