@@ -87,7 +87,7 @@ func TestUsers(t *testing.T) {
 	// once there is one.
 	w.call(w.admin, patch, "/v2/users/ben", `{"password":"a first password"}`).want(200)
 	a := w.send(patch, "/v2/users/ben", `{"password":"a good password"}`, "Authorization", "Bearer "+w.admin, headerUser, "ben")
-	a.fails(400, "oldPassword", "present password")
+	a.fails(400, "oldPassword", "current password")
 }
 
 func TestUserLists(t *testing.T) {

@@ -31,8 +31,8 @@ func TestConditionTexts(t *testing.T) {
 		phrases []string
 	}{
 		"all is well":        {is: processes.Condition{Condition: good, Answer: 20 * time.Millisecond}},
-		"no answer":          {is: processes.Condition{Condition: good}, err: errors.New("timeout"), phrases: []string{"hardly answers"}},
-		"a standby":          {is: with(func(c *store.Condition) { c.Writable = false; c.Schedulers = 0 }), phrases: []string{"only be read"}},
+		"no answer":          {is: processes.Condition{Condition: good}, err: errors.New("timeout"), phrases: []string{"database is slow"}},
+		"a standby":          {is: with(func(c *store.Condition) { c.Writable = false; c.Schedulers = 0 }), phrases: []string{"read-only"}},
 		"a slow answer":      {is: processes.Condition{Condition: good, Answer: 2 * time.Second}, phrases: []string{"answers slowly (2 s)"}},
 		"no scheduler":       {is: with(func(c *store.Condition) { c.Schedulers = 0; c.Late = 900 }), phrases: []string{"No scheduler"}},
 		"late work":          {is: with(func(c *store.Condition) { c.Late = 125.5 }), phrases: []string{"late by 2 m 5 s"}},
