@@ -182,8 +182,15 @@ func TestAskProviders(t *testing.T) {
 	w.listed(11*time.Minute, map[int]loom.MachineState{0: loom.StateRunning})
 	asked(3)
 	ended()
-	w.record("p1", w.seen(0, true, ""))
+	// A repair that only an old list holds gets another one, after a minute.
+	w.listed(2*time.Minute, map[int]loom.MachineState{0: loom.StateStopped})
+	w.exec(`INSERT INTO incidents (tenant_id, cluster_id, node_id, kind, decision, reason) SELECT 't1', cluster_id, id, 'stopped', 'held', $2 FROM nodes WHERE id = $1`, w.nodes[0], "the cluster is protected")
 	asked(3)
+	w.exec(`UPDATE incidents SET decision = 'held', reason = $1 WHERE ended_at IS NULL`, loom.HeldByOldList)
+	asked(4)
+	ended()
+	w.record("p1", w.seen(0, true, ""))
+	asked(4)
 }
 
 // TestMaintenance: nothing that goes wrong meanwhile is an incident, and incidents that last

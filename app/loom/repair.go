@@ -196,6 +196,10 @@ type RepairFacts struct {
 	Repeated, Failed bool
 }
 
+// HeldByOldList is the reason of a repair that nothing else holds: another list of the provider
+// decides about it.
+const HeldByOldList = "the provider's list is too old"
+
 // repairBrakes are the rules that hold a repair, with the reason that people read. A repair
 // begins only if none of them holds it.
 var repairBrakes = []struct {
@@ -217,9 +221,6 @@ var repairBrakes = []struct {
 	{"the provider says that the machine runs, or cannot say", func(f *RepairFacts, how RepairHow) bool {
 		return how == RepairByReboot && f.Listed.State != StateStopped || how == RepairByReplacement && f.Listed.State != StateMissing
 	}},
-	{"the provider's list is too old", func(f *RepairFacts, how RepairHow) bool {
-		return how != RepairByRestart && f.Now.Sub(f.Listed.At) > FreshList
-	}},
 	{"the cluster is protected", func(f *RepairFacts, how RepairHow) bool { return how == RepairByReplacement && f.Protected }},
 	{"a service on the node may not shrink", func(f *RepairFacts, how RepairHow) bool { return how == RepairByReplacement && f.Kept }},
 	{"the same went wrong within a day of its repair", func(f *RepairFacts, _ RepairHow) bool { return f.Repeated }},
@@ -232,6 +233,9 @@ var repairBrakes = []struct {
 		return how == RepairByReplacement && f.ClusterReplacements >= max(2, f.Nodes/10)
 	}},
 	{"the tenant had all its repairs of a day", func(f *RepairFacts, _ RepairHow) bool { return f.TenantRepairs >= f.MaxTenantRepairs }},
+	{HeldByOldList, func(f *RepairFacts, how RepairHow) bool {
+		return how != RepairByRestart && f.Now.Sub(f.Listed.At) > FreshList
+	}},
 }
 
 // DecideRepair says what becomes of an incident, how it would be repaired, and why a repair

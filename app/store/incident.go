@@ -285,14 +285,16 @@ const unlistedProviders = `
 SELECT DISTINCT c.tenant_id, c.provider_name
 FROM node_health h JOIN clusters c ON c.id = h.cluster_id
 WHERE h.down_since IS NOT NULL AND c.status <> 'terminated'
-  AND (h.listed_at IS NULL OR h.listed_at <= h.down_since OR h.listed = 'missing' AND h.status <> 'gone' OR h.listed_at < now() - make_interval(secs => $1))
+  AND (h.listed_at IS NULL OR h.listed_at <= h.down_since OR h.listed = 'missing' AND h.status <> 'gone' OR h.listed_at < now() - make_interval(secs => $1)
+       OR h.listed_at < now() - make_interval(secs => $2) AND EXISTS (SELECT FROM incidents i WHERE i.node_id = h.node_id AND i.ended_at IS NULL AND i.decision = 'held' AND i.reason = $3))
   AND NOT EXISTS (SELECT FROM provider_requests r WHERE r.tenant_id = c.tenant_id AND r.provider_name = c.provider_name AND r.purpose = 'sweep'
                   AND r.created_at > now() - make_interval(secs => $2))`
 
 // SuspectedProvidersAllTenants finds providers to be asked about machines that do not answer:
-// about those of which they have not been since, or a time ago, and not again within the pause.
+// about those of which they have not been since, or a time ago, or whose repair waits for another
+// list, and not again within the pause.
 func SuspectedProvidersAllTenants(ctx context.Context, tx *sqlx.Tx, again, pause time.Duration) ([]ProviderRef, error) {
 	var refs []ProviderRef
-	err := tx.SelectContext(ctx, &refs, unlistedProviders, again.Seconds(), pause.Seconds())
+	err := tx.SelectContext(ctx, &refs, unlistedProviders, again.Seconds(), pause.Seconds(), loom.HeldByOldList)
 	return refs, wrap(err, "find providers to ask about machines that do not answer")
 }
