@@ -124,14 +124,6 @@ var plainer = map[string]string{
 	"carried out by":               "run by",
 }
 
-// plainException lets one phrase stay in one file.
-type plainException struct{ path, phrase, reason string }
-
-var plainExceptions = []plainException{}
-
-// notYet are files whose words are still being rewritten.
-var notYet = []string{"views/clusterview/", "views/layout/", "app/web/clusters/", "README.md", "static/"}
-
 // text is a piece of what people read, and the line it begins in.
 type text struct {
 	line int
@@ -142,32 +134,19 @@ type text struct {
 func TestPlainWords(t *testing.T) {
 	t.Parallel()
 	stiff := phrases(plainer)
-	used := map[plainException]bool{}
 	read := 0
 	for path, content := range sources(t, ".templ", ".go", ".md") {
 		name := strings.TrimPrefix(filepath.ToSlash(path), "../")
-		if slices.ContainsFunc(notYet, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
-			continue
-		}
 		for _, piece := range textsOf(t, name, content) {
 			read++
 			for _, at := range stiff.FindAllStringIndex(piece.text, -1) {
 				phrase := strings.Join(strings.Fields(piece.text[at[0]:at[1]]), " ")
-				if i := slices.IndexFunc(plainExceptions, func(e plainException) bool { return e.path == name && strings.EqualFold(e.phrase, phrase) }); i >= 0 {
-					used[plainExceptions[i]] = true
-					continue
-				}
 				t.Errorf("%s:%d: “%s”: better %s", name, piece.line+strings.Count(piece.text[:at[0]], "\n"), phrase, better(phrase))
 			}
 		}
 	}
 	if read < 5_000 {
 		t.Errorf("only %d texts were read", read)
-	}
-	for _, e := range plainExceptions {
-		if !used[e] {
-			t.Errorf("the exception for “%s” in %s is not needed", e.phrase, e.path)
-		}
 	}
 }
 

@@ -202,7 +202,7 @@ func TestMakeRefuses(t *testing.T) {
 		kind     loom.Kind
 		says     string
 	}{
-		{"no steps", loom.ClusterExpand, list, defined, Scope{}, loom.Invalid, "expand"},
+		{"no steps", loom.ClusterExpand, list, defined, Scope{}, loom.Invalid, "scale up"},
 		{"unknown action", "dance", list, defined, Scope{}, loom.Invalid, "dance"},
 		{"circle", loom.ClusterCreate, nodes("a b c"), circle, Scope{}, loom.Invalid, "a → b → c → a"},
 		{"undefined service", loom.ClusterCreate, nodes("ghost"), defined, Scope{}, loom.Invalid, "“ghost”"},

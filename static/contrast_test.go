@@ -87,6 +87,9 @@ func TestContrast(t *testing.T) {
 		checks["ansi-"+ansi+" on code-bg"] = 4.5
 		checks["ansi-"+ansi+" on bad-tint"] = 4.5
 	}
+	for _, tint := range []string{"blue", "teal", "green", "olive", "amber", "rose", "violet", "slate"} {
+		checks["on-"+tint+" on "+tint] = 6.1
+	}
 	for _, series := range []string{"a", "b", "c", "d", "e", "f"} {
 		checks["series-"+series+" on surface"] = 3
 		checks["series-"+series+" on canvas"] = 3
@@ -102,6 +105,21 @@ func TestContrast(t *testing.T) {
 			if ratio := (math.Max(a, b) + 0.05) / (math.Min(a, b) + 0.05); ratio < limit {
 				t.Errorf("%s in %s is %.2f, less than %.1f", check, theme, ratio, limit)
 			}
+		}
+	}
+}
+
+// The header is of ink in both themes: what stands in it has its dark value.
+func TestContrastOnInk(t *testing.T) {
+	t.Parallel()
+	ink := regexp.MustCompile(`(?m)^ {4}--ink: (#[0-9a-f]{6});`).FindStringSubmatch(stylesheet(t))
+	if ink == nil {
+		t.Fatal("--ink is missing")
+	}
+	colours := tokens(t)
+	for name, limit := range map[string]float64{"text": 13.3, "muted": 7.2, "accent": 7.4, "edge": 3.9, "ok": 4.5, "warn": 4.5, "bad": 4.5} {
+		if ratio := (luminance(t, colours[name][1]) + 0.05) / (luminance(t, ink[1]) + 0.05); ratio < limit {
+			t.Errorf("%s on ink is %.2f, less than %.1f", name, ratio, limit)
 		}
 	}
 }

@@ -211,7 +211,7 @@ func TestTokenNamesAreSeen(t *testing.T) {
 	}
 	acting := b.user
 	acting.By, acting.ByRole = b.super.Account(), loom.RoleSuperadmin
-	if _, _, err := b.CreateToken(b.ctx, acting, account.NewToken{Name: "x", Scopes: all}); !errors.Is(err, loom.Forbidden) || !strings.Contains(err.Error(), "; end that to") {
+	if _, _, err := b.CreateToken(b.ctx, acting, account.NewToken{Name: "x", Scopes: all}); !errors.Is(err, loom.Forbidden) || !strings.Contains(err.Error(), "To create your own, end that.") {
 		t.Errorf("in a session that acts: %v", err)
 	}
 }

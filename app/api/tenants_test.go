@@ -149,16 +149,16 @@ func TestSettingsRoutes(t *testing.T) {
 	body := func(lease string) string {
 		return `{"name":"x","clusterTemplate":"free","numMachines":1` + lease + `}`
 	}
-	w.call(w.user, post, "/v2/clusters", body("")).fails(400, "initialLeaseDuration", "has an end")
-	w.call(w.user, post, "/v2/clusters", body(`,"initialLeaseDuration":0`)).fails(400, "initialLeaseDuration", "has an end")
-	w.call(w.user, post, "/v2/previews", `{"kind":"create","request":`+body("")+`}`).fails(400, "request.initialLeaseDuration", "has an end")
+	w.call(w.user, post, "/v2/clusters", body("")).fails(400, "initialLeaseDuration", "requires an expiry")
+	w.call(w.user, post, "/v2/clusters", body(`,"initialLeaseDuration":0`)).fails(400, "initialLeaseDuration", "requires an expiry")
+	w.call(w.user, post, "/v2/previews", `{"kind":"create","request":`+body("")+`}`).fails(400, "request.initialLeaseDuration", "requires an expiry")
 	id := w.call(w.user, post, "/v2/clusters", body(`,"initialLeaseDuration":3600000`)).want(200).object()["id"].(string)
 	w.finish(id)
-	w.call(w.user, post, "/v2/clusters/"+id, `{"expireTime":null}`).fails(400, "expireTime", "has an end")
+	w.call(w.user, post, "/v2/clusters/"+id, `{"expireTime":null}`).fails(400, "expireTime", "requires an expiry")
 	w.call(w.admin, patch, "/v2/settings", `{"requireLease":false}`).want(200)
 	preview := w.call(w.user, post, "/v2/previews", `{"kind":"create","request":`+body("")+`}`).want(200).object()
 	w.call(w.admin, patch, "/v2/settings", `{"requireLease":true}`).want(200)
-	w.call(w.user, post, "/v2/previews/"+preview["id"].(string)+"/apply", `{"hash":"`+preview["hash"].(string)+`"}`).fails(400, "initialLeaseDuration", "has an end")
+	w.call(w.user, post, "/v2/previews/"+preview["id"].(string)+"/apply", `{"hash":"`+preview["hash"].(string)+`"}`).fails(400, "initialLeaseDuration", "requires an expiry")
 	w.call(w.admin, patch, "/v2/settings", `{"requireLease":false}`).want(200)
 	w.call(w.user, post, "/v2/clusters/"+id, `{"expireTime":null}`).want(200)
 }

@@ -78,7 +78,7 @@ func TestBrowserRotate(t *testing.T) {
 	j.b.WaitText("Adds 1 node")
 	j.hands.Activate("Preview", "form[action='/previews'] button[data-kind=primary]")
 	preview := j.at("the preview", `^/previews/`)
-	j.hands.Activate("Expand cluster", "form[action='"+preview+"/apply'] button[data-kind=primary]")
+	j.hands.Activate("Scale", "form[action='"+preview+"/apply'] button[data-kind=primary]")
 	j.at("the cluster", `^`+cluster+`$`)
 	user.waitActive(id)
 	j.shows("Healthy")

@@ -107,8 +107,8 @@ func (j *journey) create(name string) string {
 	}
 	j.hands.Activate("Preview", "form[action='/previews'] button[data-kind=primary]")
 	preview := j.at("the preview", `^/previews/`)
-	j.b.WaitText("Creates 3 nodes, installs 2 services, runs 21 tasks")
-	j.hands.Activate("Create cluster", "form[action='"+preview+"/apply'] button[data-kind=primary]")
+	j.b.WaitText("Creates 3 nodes, installs 2 services.")
+	j.hands.Activate("Create", "form[action='"+preview+"/apply'] button[data-kind=primary]")
 	return strings.TrimPrefix(j.at("the cluster", `^/clusters/[0-9]+$`), "/clusters/")
 }
 
@@ -124,8 +124,8 @@ func (j *journey) look(id string) {
 	for _, link := range cluster.Links {
 		j.b.WaitFor("a[href='" + link.URL + "']")
 	}
-	j.hands.Activate("Operations", "a[href='/clusters/"+id+"/operations']")
-	j.at("the operations", `/operations$`)
+	j.hands.Activate("History", "a[href='/clusters/"+id+"/operations']")
+	j.at("the history", `/operations$`)
 	operation := "/clusters/" + id + "/operations/1"
 	j.hands.Activate("the operation", "main a[href^='"+operation+"']")
 	j.at("the plan", `/operations/1`)
@@ -142,6 +142,7 @@ func (j *journey) look(id string) {
 // remove deletes the cluster by typing its name.
 func (j *journey) remove(id, name string) {
 	j.t.Helper()
+	j.hands.Activate("the menu", "button[popovertarget=cluster-menu]")
 	j.hands.Activate("Delete", "a[href='/clusters/"+id+"/delete']")
 	j.b.WaitFor("input[name=confirm]")
 	j.hands.Fill("the name to confirm", "input[name=confirm]", name)

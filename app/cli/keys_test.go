@@ -180,7 +180,7 @@ func TestRotationGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.seal(s, "f0") // with the new key already
-	if said := b.loom(0, "keys", "rotate"); !strings.Contains(said, "goes on") || !strings.Contains(said, "sealed again: 4 values") || b.keyFile() != half {
+	if said := b.loom(0, "keys", "rotate"); !strings.Contains(said, "Continuing") || !strings.Contains(said, "sealed again: 4 values") || b.keyFile() != half {
 		t.Errorf("said\n%s", said)
 	}
 	if keys := b.opens(s); keys[s.Ring.First()] != 5 {

@@ -34,7 +34,7 @@ func TestPolicyOfEveryKind(t *testing.T) {
 		{clusters.PreviewInput{Kind: loom.ChangeRestart}, "changes no layout"},
 		{clusters.PreviewInput{Kind: loom.ChangeConfigure, Configure: &clusters.ConfigureInput{Config: map[string]any{}}}, "roll back to the config before"},
 		{clusters.PreviewInput{Kind: loom.ChangeConfigure, Configure: &clusters.ConfigureInput{Config: map[string]any{}, Restart: true}}, "roll back to the config before"},
-		{clusters.PreviewInput{Kind: loom.ChangeRepair, Change: clusters.ChangeInput{Nodes: []loom.NodeID{node}}}, "retry it"},
+		{clusters.PreviewInput{Kind: loom.ChangeRepair, Change: clusters.ChangeInput{Nodes: []loom.NodeID{node}}}, "Retry it"},
 		{clusters.PreviewInput{Kind: loom.ChangeRollback, Change: clusters.ChangeInput{Operation: 1}}, "goes back already"},
 		{clusters.PreviewInput{Kind: loom.ChangeDelete}, "What a delete took is gone"},
 		{clusters.PreviewInput{Kind: loom.ChangeSync}, "nothing to take back"},

@@ -89,6 +89,9 @@ func (v *PreviewView) Summary() string {
 	return fmt.Sprintf("%s, runs %s in %s. Changes nothing else.", v.lead, count(len(v.Plan.Tasks), "task"), count(v.Plan.Levels(), "stage"))
 }
 
+// Effect is the first part of the summary: "Creates 3 nodes, installs 2 services."
+func (v *PreviewView) Effect() string { return v.lead + "." }
+
 func count(n int, word string) string {
 	if n == 1 {
 		return "1 " + word

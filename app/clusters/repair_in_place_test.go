@@ -196,7 +196,7 @@ func TestFailedRebootKeepsTheMachine(t *testing.T) {
 			if slices.ContainsFunc(v.Plan.Tasks, func(t loom.PlanTask) bool { return t.NodeNumber == 1001 && t.Service == "" }) {
 				t.Errorf("the repair of another node goes on with the reboot: %s", ordered(v.Plan))
 			}
-			if !slices.ContainsFunc(v.Warnings, func(w string) bool { return strings.Contains(w, "(reboot) did not finish") }) && failed != loom.ActionStart {
+			if !slices.ContainsFunc(v.Warnings, func(w string) bool { return strings.Contains(w, "(reboot nodes) did not finish") }) && failed != loom.ActionStart {
 				t.Errorf("warnings %v", v.Warnings)
 			}
 			v, err = preview(loom.ChangeRetry, clusters.ChangeInput{})

@@ -225,7 +225,7 @@ func TestRepairRestoresWhatShouldRun(t *testing.T) {
 	b.ended(id, loom.OperationFailed, loom.ClusterInconsistent)
 	v = b.repairs(id, 1000)
 	if !slices.ContainsFunc(v.Warnings, func(w string) bool {
-		return strings.Contains(w, "“web”") && strings.Contains(w, "stopped on request") && strings.Contains(w, "1001, 1002")
+		return strings.Contains(w, "“web”") && strings.Contains(w, "stopped, as requested") && strings.Contains(w, "1001, 1002")
 	}) {
 		t.Errorf("warnings %v", v.Warnings)
 	}
@@ -269,7 +269,7 @@ func TestRepairFinishesWhatFailed(t *testing.T) {
 	b.ended(id, loom.OperationFailed, loom.ClusterInconsistent)
 	v = b.repairs(id, 1000)
 	if !slices.ContainsFunc(v.Warnings, func(w string) bool {
-		return strings.Contains(w, "(upgrade) did not finish") && strings.Contains(w, "retry")
+		return strings.Contains(w, "(update) did not finish") && strings.Contains(w, "retry")
 	}) {
 		t.Errorf("warnings %v", v.Warnings)
 	}

@@ -114,7 +114,7 @@ func TestUnbuildableSpecs(t *testing.T) {
 	w.exec(`UPDATE clusters SET config = '{"a": {"b": "%host.service.web[5]%"}}'`)
 	refused(w.ops, "Exception while expanding macros: ")
 	w.exec(`UPDATE clusters SET config = '{}', services = '{}'`)
-	refused(w.ops, "no service “web”")
+	refused(w.ops, "no longer has the service “web”")
 	w.exec(`UPDATE clusters SET services = '{"web": {"name": "web"}}'`)
 	refused(w.ops, "no action “install”")
 	w.seal("provider:lab", "password", "x")

@@ -49,8 +49,8 @@ func TestWhatAHookMayBe(t *testing.T) {
 		{"templates[0]", "letters", func(in *hook.Input) { in.Templates = []string{"a b"} }},
 		{"onTimeout", "refuse", func(in *hook.Input) { in.OnTimeout = "maybe" }},
 		{"blocking", "start", func(in *hook.Input) { in.Blocking, in.Events = true, []loom.HookEvent{"success"} }},
-		{"secret", "16 to 200", func(in *hook.Input) { in.Secret = key("short") }},
-		{"secret", "16 to 200", func(in *hook.Input) { in.Secret = key("0123456789abcde\x00") }},
+		{"secret", "16–200", func(in *hook.Input) { in.Secret = key("short") }},
+		{"secret", "16–200", func(in *hook.Input) { in.Secret = key("0123456789abcde\x00") }},
 	} {
 		in := good
 		c.change(&in)

@@ -101,11 +101,12 @@ type Change struct {
 	Action ClusterAction
 	// How is the way in which its operation repairs, "" for other kinds.
 	How RepairHow
-	// Verb is the action as a person would say it: "add services".
-	Verb string
-	// Title begins the heading of its form, before the name of the cluster; Apply the
-	// button that begins it, "" for Title and "cluster".
-	Title, Apply string
+	// Verb is the action as a person would say it: "add services". Doing and Done begin what
+	// is said while it runs and when it is complete: "Adding services", "Added services".
+	Verb, Doing, Done string
+	// Title begins the heading of its form and the button that begins it, before the name of
+	// the cluster.
+	Title string
 	// Previewed reports whether there are previews of it.
 	Previewed bool
 	// Heavy reports whether it deletes machines or cannot be taken back whatever its
@@ -146,41 +147,41 @@ const (
 // Changes describes every kind of change and every cluster action, in the order in
 // which menus show them. The first row of a kind is its own.
 var Changes = []Change{
-	{Kind: ChangeCreate, Action: ClusterCreate, Verb: "create", Previewed: true, Failed: ClusterIncomplete,
+	{Kind: ChangeCreate, Action: ClusterCreate, Verb: "create", Doing: "Creating", Done: "Created", Previewed: true, Failed: ClusterIncomplete,
 		Steps: []TaskAction{ActionCreate, ActionConfirm, ActionBootstrap, ActionInstall, ActionConfigure, ActionInitialize, ActionStart}},
-	{Kind: ChangeConfigure, Action: ClusterConfigure, Verb: "configure", Title: "Reconfigure", Previewed: true, Allowed: whenIdle,
+	{Kind: ChangeConfigure, Action: ClusterConfigure, Verb: "change config", Doing: "Changing config", Done: "Changed config", Title: "Change config of", Previewed: true, Allowed: whenIdle,
 		WayOut: "configure it again", NotUndone: configNotGone, Steps: []TaskAction{ActionBootstrap, ActionConfigure}},
-	{Kind: ChangeConfigure, Action: ClusterConfigureWithRestart, Verb: "configure and restart", Previewed: true, Allowed: whenIdle,
+	{Kind: ChangeConfigure, Action: ClusterConfigureWithRestart, Verb: "change config and restart", Doing: "Changing config", Done: "Changed config", Previewed: true, Allowed: whenIdle,
 		NotUndone: configNotGone, Steps: []TaskAction{ActionBootstrap, ActionStop, ActionConfigure, ActionStart}},
-	{Kind: ChangeAddServices, Action: AddServices, Verb: "add services", Title: "Add services to", Previewed: true, Allowed: whenActive,
+	{Kind: ChangeAddServices, Action: AddServices, Verb: "add services", Doing: "Adding services", Done: "Added services", Title: "Add services to", Previewed: true, Allowed: whenActive,
 		Steps: []TaskAction{ActionBootstrap, ActionInstall, ActionConfigure, ActionInitialize, ActionStart}},
-	{Kind: ChangeRemoveServices, Action: RemoveServices, Verb: "remove services", Title: "Remove services from", Previewed: true, Allowed: whenIdle},
-	{Kind: ChangeStart, Action: StartServices, Verb: "start services", Title: "Start services of", Previewed: true, Allowed: whenActive,
+	{Kind: ChangeRemoveServices, Action: RemoveServices, Verb: "remove services", Doing: "Removing services", Done: "Removed services", Title: "Remove services from", Previewed: true, Allowed: whenIdle},
+	{Kind: ChangeStart, Action: StartServices, Verb: "start services", Doing: "Starting services", Done: "Started services", Title: "Start services of", Previewed: true, Allowed: whenActive,
 		NotUndone: runtimeNotGone, Steps: []TaskAction{ActionStart}},
-	{Kind: ChangeStop, Action: StopServices, Verb: "stop services", Title: "Stop services of", Previewed: true, Allowed: whenActive,
+	{Kind: ChangeStop, Action: StopServices, Verb: "stop services", Doing: "Stopping services", Done: "Stopped services", Title: "Stop services of", Previewed: true, Allowed: whenActive,
 		NotUndone: runtimeNotGone, Steps: []TaskAction{ActionStop}},
-	{Kind: ChangeRestart, Action: RestartServices, Verb: "restart services", Title: "Restart services of", Previewed: true, Allowed: whenActive,
+	{Kind: ChangeRestart, Action: RestartServices, Verb: "restart services", Doing: "Restarting services", Done: "Restarted services", Title: "Restart services of", Previewed: true, Allowed: whenActive,
 		NotUndone: runtimeNotGone, Steps: []TaskAction{ActionStop, ActionStart}},
-	{Kind: ChangeExpand, Action: ClusterExpand, Verb: "expand", Title: "Scale", Apply: "Expand cluster", Previewed: true, Allowed: whenActive},
-	{Kind: ChangeShrink, Action: ClusterShrink, Verb: "shrink", Title: "Scale", Apply: "Shrink cluster", Previewed: true, Heavy: true,
+	{Kind: ChangeExpand, Action: ClusterExpand, Verb: "scale up", Doing: "Scaling up", Done: "Scaled up", Title: "Scale", Previewed: true, Allowed: whenActive},
+	{Kind: ChangeShrink, Action: ClusterShrink, Verb: "scale down", Doing: "Scaling down", Done: "Scaled down", Title: "Scale", Previewed: true, Heavy: true,
 		Allowed: whenActive, Protected: losesMachines},
-	{Kind: ChangeUpgrade, Action: ClusterUpgrade, Verb: "upgrade", Title: "Upgrade", Previewed: true, Allowed: whenActive},
-	{Kind: ChangeResize, Action: ClusterResize, Verb: "change hardware", Title: "Change the hardware of", Previewed: true, Heavy: true,
+	{Kind: ChangeUpgrade, Action: ClusterUpgrade, Verb: "update", Doing: "Updating", Done: "Updated", Title: "Update services of", Previewed: true, Allowed: whenActive},
+	{Kind: ChangeResize, Action: ClusterResize, Verb: "change hardware", Doing: "Changing hardware", Done: "Changed hardware", Title: "Change hardware of", Previewed: true, Heavy: true,
 		Allowed: whenActive, Protected: losesDisks},
-	{Kind: ChangeRepair, Action: ClusterRepair, How: RepairByReplacement, Verb: "repair", Title: "Repair", Previewed: true, Allowed: whenIdle, WayOut: "repair it",
+	{Kind: ChangeRepair, Action: ClusterRepair, How: RepairByReplacement, Verb: "replace nodes", Doing: "Replacing nodes", Done: "Replaced nodes", Title: "Repair", Previewed: true, Allowed: whenIdle, WayOut: "repair it",
 		NotUndone: "A repair can't be rolled back. Retry it, or repair again."},
-	{Kind: ChangeRepair, Action: RepairRestart, How: RepairByRestart, Verb: "restart on nodes", Previewed: true, Allowed: whenIdle, NotUndone: repairNotGone},
-	{Kind: ChangeRepair, Action: RepairConfigure, How: RepairByConfigure, Verb: "put back files", Previewed: true, Allowed: whenIdle, NotUndone: repairNotGone},
-	{Kind: ChangeRepair, Action: RepairReboot, How: RepairByReboot, Verb: "reboot", Previewed: true, Allowed: whenIdle, NotUndone: repairNotGone},
-	{Kind: ChangeRollback, Action: Rollback, Verb: "roll back", Title: "Roll back", Previewed: true, Heavy: true, Allowed: whenIdle, WayOut: "roll back",
+	{Kind: ChangeRepair, Action: RepairRestart, How: RepairByRestart, Verb: "restart services on nodes", Doing: "Restarting services", Done: "Restarted services", Previewed: true, Allowed: whenIdle, NotUndone: repairNotGone},
+	{Kind: ChangeRepair, Action: RepairConfigure, How: RepairByConfigure, Verb: "restore files", Doing: "Restoring files", Done: "Restored files", Previewed: true, Allowed: whenIdle, NotUndone: repairNotGone},
+	{Kind: ChangeRepair, Action: RepairReboot, How: RepairByReboot, Verb: "reboot nodes", Doing: "Rebooting nodes", Done: "Rebooted nodes", Previewed: true, Allowed: whenIdle, NotUndone: repairNotGone},
+	{Kind: ChangeRollback, Action: Rollback, Verb: "roll back", Doing: "Rolling back", Done: "Rolled back", Title: "Roll back", Previewed: true, Heavy: true, Allowed: whenIdle, WayOut: "roll back",
 		NotUndone: "A rollback goes back already: retry it, or roll back further."},
-	{Kind: ChangeRetry, Title: "Retry", Apply: "Retry on cluster", Previewed: true, Allowed: whenFailed, WayOut: "retry what failed"},
-	{Kind: ChangeAuthorize, Action: ClusterAuthorize, Verb: "add keys", Title: "Add my keys to", Previewed: true, Allowed: whenActive,
+	{Kind: ChangeRetry, Title: "Retry", Previewed: true, Allowed: whenFailed, WayOut: "retry what failed"},
+	{Kind: ChangeAuthorize, Action: ClusterAuthorize, Verb: "add keys", Doing: "Adding keys", Done: "Added keys", Title: "Add my keys to", Previewed: true, Allowed: whenActive,
 		Failed: ClusterActive, // it touches neither the layout nor a service
 		Steps:  []TaskAction{ActionKeys}, NotUndone: "Keys that were added change no layout, so there is none to go back to: remove a key from its account, and add keys again."},
-	{Kind: ChangeSync, Title: "Sync the template of", Previewed: true, Heavy: true, Allowed: whenActive,
+	{Kind: ChangeSync, Title: "Update template of", Previewed: true, Heavy: true, Allowed: whenActive,
 		NotUndone: "This changes nothing on machines, so there is nothing to take back."},
-	{Kind: ChangeDelete, Action: ClusterDelete, Verb: "delete", Previewed: true, Heavy: true, Allowed: whenIdle, Protected: losesMachines, WayOut: "delete it",
+	{Kind: ChangeDelete, Action: ClusterDelete, Verb: "delete", Doing: "Deleting", Done: "Deleted", Previewed: true, Heavy: true, Allowed: whenIdle, Protected: losesMachines, WayOut: "delete it",
 		Failed: ClusterIncomplete, Steps: []TaskAction{ActionDelete}, NotUndone: "What a delete took is gone: delete the cluster again, or repair what is left."},
 	{Kind: ChangeLease, Allowed: whenIdle},
 	{Kind: ChangeEdit, Allowed: whenAny},
@@ -211,18 +212,6 @@ func (k ChangeKind) Change() Change {
 	return firstChange(func(c *Change) bool { return c.Kind == k })
 }
 
-// ApplyWords begin the button that begins a change, before the name of the cluster.
-func (k ChangeKind) ApplyWords() string {
-	c := k.Change()
-	switch {
-	case c.Apply != "":
-		return c.Apply
-	case c.Title != "":
-		return c.Title + " cluster"
-	}
-	return "Apply to cluster"
-}
-
 // change describes the action, the zero Change for an unknown one.
 func (a ClusterAction) change() Change {
 	return firstChange(func(c *Change) bool { return a != "" && c.Action == a })
@@ -242,12 +231,13 @@ func firstChange(is func(c *Change) bool) Change {
 func (a ClusterAction) Steps() []TaskAction { return a.change().Steps }
 
 // Verb is the action as a person would say it: "create", "add services".
-func (a ClusterAction) Verb() string {
-	if c := a.change(); c.Verb != "" {
-		return c.Verb
-	}
-	return string(a)
-}
+func (a ClusterAction) Verb() string { return cmp.Or(a.change().Verb, string(a)) }
+
+// Doing is what is said while the action runs: "Adding services".
+func (a ClusterAction) Doing() string { return cmp.Or(a.change().Doing, string(a)) }
+
+// Done is what is said when the action is complete: "Added services".
+func (a ClusterAction) Done() string { return cmp.Or(a.change().Done, string(a)) }
 
 // FailureStatus is the status of a cluster whose operation failed.
 func (a ClusterAction) FailureStatus() ClusterStatus {

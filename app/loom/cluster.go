@@ -59,21 +59,25 @@ type Progress struct {
 	Status OperationStatus
 	Total  int
 	Done   int
+	// Started and Ended are the zero time before.
+	Started, Ended time.Time
 }
 
 // ClusterSummary is a row of the list of clusters.
 type ClusterSummary struct {
-	ID              ClusterID
-	Name            string
-	Description     string
-	Owner           Account
-	Status          ClusterStatus
-	Created         time.Time
-	Expires         time.Time
-	Nodes           int
-	Provider        Base
-	Template        Base
-	Services        []string
+	ID          ClusterID
+	Name        string
+	Description string
+	Owner       Account
+	Status      ClusterStatus
+	Created     time.Time
+	Expires     time.Time
+	Nodes       int
+	Provider    Base
+	Template    Base
+	Services    []string
+	// Linked says that its template publishes links.
+	Linked          bool
 	LatestOperation int
 	Progress        Progress
 	// Health is without nodes; its zero status: nothing is known.
@@ -90,6 +94,19 @@ type ClusterSummary struct {
 	NewestTemplate int
 	Revision       int
 	Protected      bool
+}
+
+// MostLeaseWarning is the longest time before the end of a lease that one is warned of it.
+const MostLeaseWarning = 48 * time.Hour
+
+// LeaseSoon reports whether a lease is in its last fifth, at least 15 minutes and at most 48
+// hours before its end, or over. A zero end is none.
+func LeaseSoon(created, expires, now time.Time) bool {
+	if expires.IsZero() {
+		return false
+	}
+	warning := min(max(expires.Sub(created)/5, 15*time.Minute), MostLeaseWarning)
+	return expires.Sub(now) < warning
 }
 
 // CreateInput is a request for a new cluster. Empty texts

@@ -71,7 +71,7 @@ func CheckReason(field, reason string) []FieldError {
 
 // Progress sums up the operation for bars and for the wire.
 func (o *Operation) Progress() Progress {
-	p := Progress{Action: o.Action, Status: o.Status}
+	p := Progress{Action: o.Action, Status: o.Status, Started: o.Started, Ended: o.Ended}
 	for status, n := range o.Tasks {
 		p.Total += n
 		if status == TaskComplete || status == TaskSkipped {

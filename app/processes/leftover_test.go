@@ -163,7 +163,7 @@ func TestLeftoversThatAreLeftAlone(t *testing.T) {
 	if got := a.state(3); got != "terminated 4 removed deleted 2" || !slices.Equal(c.removed, []string{"m3"}) {
 		t.Errorf("%s, removed %v", got, c.removed)
 	}
-	if n := a.count(`SELECT count(*) FROM leftovers WHERE cluster_id = 4 AND tries = 4 AND ended_at IS NULL AND last_error LIKE 'Nobody knows%'`); n != 1 {
+	if n := a.count(`SELECT count(*) FROM leftovers WHERE cluster_id = 4 AND tries = 4 AND ended_at IS NULL AND last_error LIKE 'The provider''s id of the machine is unknown%'`); n != 1 {
 		t.Errorf("a machine without a name: %s", a.state(4))
 	}
 	// While a list cannot be had, nothing is known.

@@ -75,12 +75,15 @@ type clusterSummaryRow struct {
 	TemplateIcon        string         `db:"template_icon"`
 	TemplateVersion     int            `db:"template_version"`
 	Services            pq.StringArray `db:"services"`
+	Linked              bool           `db:"linked"`
 	Health              sql.NullString `db:"health"`
 	HealthSince         sql.NullTime   `db:"health_since"`
 	CheckedAt           sql.NullTime   `db:"checked_at"`
 	LatestOperation     int            `db:"latest_operation"`
 	Action              string         `db:"action"`
 	OperationStatus     string         `db:"operation_status"`
+	OperationStarted    sql.NullTime   `db:"operation_started"`
+	OperationEnded      sql.NullTime   `db:"operation_ended"`
 	Total               int            `db:"total"`
 	Done                int            `db:"done"`
 	Protected           bool           `db:"protected"`
@@ -97,9 +100,10 @@ func (r *clusterSummaryRow) summary() loom.ClusterSummary {
 		Status: loom.ClusterStatus(r.Status), Created: r.CreatedAt, Expires: r.ExpiresAt.Time, Ended: r.EndedAt.Time, Nodes: r.Nodes,
 		Provider: loom.Base{Name: r.ProviderName, Label: r.ProviderLabel, Description: r.ProviderDescription, Icon: r.ProviderIcon, Version: r.ProviderVersion},
 		Template: loom.Base{Name: r.TemplateName, Label: r.TemplateLabel, Description: r.TemplateDescription, Icon: r.TemplateIcon, Version: r.TemplateVersion},
-		Services: r.Services, LatestOperation: r.LatestOperation, Protected: r.Protected, Revision: r.Revision, NewestTemplate: r.NewestTemplate,
-		Health:   loom.ClusterHealth{Status: loom.HealthStatus(r.Health.String), Since: r.HealthSince.Time, CheckedAt: r.CheckedAt.Time},
-		Progress: loom.Progress{Action: loom.ClusterAction(r.Action), Status: loom.OperationStatus(r.OperationStatus), Total: r.Total, Done: r.Done},
+		Services: r.Services, Linked: r.Linked, LatestOperation: r.LatestOperation, Protected: r.Protected, Revision: r.Revision, NewestTemplate: r.NewestTemplate,
+		Health: loom.ClusterHealth{Status: loom.HealthStatus(r.Health.String), Since: r.HealthSince.Time, CheckedAt: r.CheckedAt.Time},
+		Progress: loom.Progress{Action: loom.ClusterAction(r.Action), Status: loom.OperationStatus(r.OperationStatus), Total: r.Total, Done: r.Done,
+			Started: r.OperationStarted.Time, Ended: r.OperationEnded.Time},
 	}
 }
 
@@ -121,8 +125,8 @@ SELECT c.id, c.tenant_id, c.owner_id, c.name, c.description, c.status, c.created
        c.provider_name, coalesce(pb.label, '') AS provider_label, coalesce(pb.description, '') AS provider_description,
        coalesce(pb.icon, '') AS provider_icon, coalesce(pb.version, 0) AS provider_version,
        c.template_name, coalesce(tb.label, '') AS template_label, coalesce(tb.description, '') AS template_description,
-       coalesce(tb.icon, '') AS template_icon, c.template_version, c.service_names AS services, c.latest_operation,
-       coalesce(o.action, '') AS action, coalesce(o.status, '') AS operation_status,
+       coalesce(tb.icon, '') AS template_icon, c.template_version, c.service_names AS services, jsonb_path_exists(c.template, '$.links[*]') AS linked, c.latest_operation,
+       coalesce(o.action, '') AS action, coalesce(o.status, '') AS operation_status, o.started_at AS operation_started, o.ended_at AS operation_ended,
        coalesce(p.total, 0) AS total, coalesce(p.done, 0) AS done, c.protected, c.revision,
        coalesce((SELECT max(v.version) FROM catalog_versions v WHERE v.tenant_id = c.tenant_id AND v.kind = 'clustertemplates' AND v.name = c.template_name), 0) AS newest_template,
        h.status AS health, h.since AS health_since, CASE WHEN h.status IS NOT NULL THEN (SELECT min(nh.checked_at) FROM node_health nh WHERE nh.cluster_id = c.id) END AS checked_at,

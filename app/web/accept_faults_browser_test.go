@@ -36,6 +36,7 @@ func TestStatesOfPagesAreForEverybody(t *testing.T) {
 	at := route.Cluster(shop.Cluster)
 
 	b.Open(base + at)
+	click("button[popovertarget=cluster-menu]")
 	click("a[href='" + at + "/delete'][hx-get]")
 	b.WaitFor("#dialog[open] input[name=confirm]")
 	scan("the dialog that deletes")
@@ -47,7 +48,8 @@ func TestStatesOfPagesAreForEverybody(t *testing.T) {
 	click("button[popovertarget='cluster-menu']")
 	b.WaitFor("#cluster-menu:popover-open")
 	scan("the menu of a cluster")
-	click("#cluster-menu a[href='" + at + "/lease']")
+	b.Do("close", chromedp.KeyEvent(kb.Escape))
+	click("a[href='" + at + "/lease']")
 	b.WaitFor("#dialog[open] form")
 	scan("the dialog of the lease")
 	b.Do("close", chromedp.KeyEvent(kb.Escape))

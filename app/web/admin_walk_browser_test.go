@@ -76,7 +76,7 @@ func TestProviderWalkedByKeyboard(t *testing.T) {
 	w.chooseFile("#f-upload-key", "id.pem", "the key itself")
 	w.looks("with a fold open")
 	hands.Activate("upload", "button[value='upload:provisioner.key']")
-	b.WaitText("Stored version 1 of id.pem and chose it here.")
+	b.WaitText("Saved version 1 of id.pem and chose it here.")
 	b.WaitFor("select[name='provisioner.key'] option[value='id.pem'][selected]")
 	if got := b.Value("input[name='provisioner.secret']"); got != "hush-hush" {
 		t.Errorf("the secret that was typed is now %q", got)
@@ -129,7 +129,7 @@ func TestProviderWalkedWithoutScripts(t *testing.T) {
 	hands.Fill("another name", "#f-upload-key-as", "id.pem")
 	w.chooseFile("#f-upload-key", "my key.pem", "the key itself")
 	b.Leave(func() { hands.Activate("upload", "button[value='upload:provisioner.key']") })
-	b.WaitText("Stored version 1 of id.pem and chose it here.")
+	b.WaitText("Saved version 1 of id.pem and chose it here.")
 	hands.Activate("the pane", "#json-pane > summary")
 	b.Leave(func() { hands.Activate("what the form says", "button[value=show]") })
 	b.Wait("the pane follows", func() bool { return strings.Contains(b.Value("#f-json"), "id.pem") })

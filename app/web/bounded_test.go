@@ -31,7 +31,7 @@ func TestPagesMakeABoundedNumberOfQueries(t *testing.T) {
 			"cluster that runs": at, "its operation": at + "/panel?part=operation", "cluster": rest, "nodes": rest + "/nodes", "node": rest + "/nodes/" + node,
 			"services": rest + "/services", "operations": rest + "/operations", "config": rest + "/config", "delete": rest + "/delete",
 			"graph": op + "/graph", "stages": op + "/stages", "timeline": op + "/timeline", "table": op + "/table", "log": op + "/log", "head": op + "/panel",
-			"task": op + "/tasks/1", "running": "/home/running", "attention": "/home/attention", "usage": "/usage", "activity": "/activity",
+			"task": op + "/tasks/1", "home part": "/home/clusters", "usage": "/usage", "activity": "/activity",
 		}
 	}
 	count := func(pages map[string]string) map[string]int {

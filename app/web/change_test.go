@@ -58,8 +58,8 @@ func TestScaleUp(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
 	id := w.active("shop-front", 3)
-	w.get("ana", route.Cluster(id)).is(200, route.ClusterScale(id), "Reconfigure", "Change hardware")
-	w.get("ana", route.ClusterScale(id)).is(200, "Scale shop-front", "The cluster has 3. It works with 2 to 50 nodes.", `value="3"`, "Give more nodes than 3, or fewer.", `hx-post="`+route.ClusterTry(id))
+	w.get("ana", route.Cluster(id)).is(200, route.ClusterScale(id), "Change config", "Change hardware")
+	w.get("ana", route.ClusterScale(id)).is(200, "Scale shop-front", "The cluster has 3. It works with 2 to 50 nodes.", `value="3"`, "Enter a number other than 3.", `hx-post="`+route.ClusterTry(id))
 	w.get("eve", route.ClusterScale(id)).is(404)
 	try := func(pairs ...string) clusterAnswer {
 		t.Helper()
@@ -67,17 +67,17 @@ func TestScaleUp(t *testing.T) {
 	}
 	try("numMachines", "5").has(">Fits<", "Adds 2 nodes", "shop-front1-1003", "shop-front1-1004", "nginx", "5 of 60").lacks(`name="nodes"`)
 	try("numMachines", "61").has("Cannot fit", "60 nodes")
-	try("numMachines", "many").has("Give a whole number, such as 3.")
-	w.post("ana", route.Previews(), change("scale", id, "numMachines", "3")).is(422, "The cluster has 3; give another number.", `href="#f-numMachines"`, `id="f-numMachines-error"`)
+	try("numMachines", "many").has("Enter a whole number, such as 3.")
+	w.post("ana", route.Previews(), change("scale", id, "numMachines", "3")).is(422, "The cluster has 3. Enter another number.", `href="#f-numMachines"`, `id="f-numMachines-error"`)
 	w.post("ana", route.Previews(), change("scale", id, "numMachines", "52")).is(422, "Cannot fit", `value="52"`, `name="suggest"`)
 	w.post("ana", route.Previews(), change("scale", id, "numMachines", "52", "suggest", "numMachines=4")).is(200, ">Fits<", `value="4"`)
 	w.post("ana", route.Previews(), change("scale", id, "numMachines", "4", "do", "check")).is(200, ">Fits<", "<html")
 	other := w.post("ana", route.Previews(), change("scale", id, "numMachines", "5")).goesTo(`/previews/.*`)
 	hash := w.get("ana", other).hash()
-	w.applied(change("scale", id, "numMachines", "4", "onFailure", "undo"), "", "Preview: expand shop-front", "Expand cluster shop-front", route.ClusterScale(id)+"?numMachines=4&amp;onFailure=undo")
-	w.get("ana", route.ClusterScale(id)).is(200, "Operation 2 (expand) is running.").lacks("numMachines")
-	w.post("ana", route.Previews(), change("scale", id, "numMachines", "6")).is(409, "Operation 2 (expand) is running.")
-	w.post("ana", other+"/apply", url.Values{"hash": {hash}}).is(409, "Operation 2 (expand) is running. When it has ended, apply this again", "See it, or abort it")
+	w.applied(change("scale", id, "numMachines", "4", "onFailure", "undo"), "", "Scale shop-front?", route.ClusterScale(id)+"?numMachines=4&amp;onFailure=undo")
+	w.get("ana", route.ClusterScale(id)).is(200, "Operation 2 (scale up) is running.").lacks("numMachines")
+	w.post("ana", route.Previews(), change("scale", id, "numMachines", "6")).is(409, "Operation 2 (scale up) is running.")
+	w.post("ana", other+"/apply", url.Values{"hash": {hash}}).is(409, "Operation 2 (scale up) is running. When it has ended, apply this again", "See it, or abort it")
 }
 
 func TestScaleDown(t *testing.T) {
@@ -113,7 +113,7 @@ func TestScaleDown(t *testing.T) {
 		is(200, ">Fits<").lacks(ticked(balancer))
 	w.get("ana", route.ClusterNodes(id)).is(200, "Remove this node", route.ClusterScale(id, nodes[1].ID), "how=replace&amp;nodes="+string(nodes[1].ID))
 	w.get("ana", route.Node(id, nodes[1].ID)).is(200, "Remove this node", "Reboot…", "Replace…")
-	w.applied(change("scale", id, "numMachines", "3", "for", "3", "nodes", string(nodes[1].ID)), "shop-front", "Preview: shrink shop-front", shortName(nodes[1].Hostname))
+	w.applied(change("scale", id, "numMachines", "3", "for", "3", "nodes", string(nodes[1].ID)), "shop-front", "Scale shop-front?", strconv.Itoa(nodes[1].Number))
 	v := w.cluster(id)
 	w.get("ana", route.ClusterNodes(id)).is(200, "Leaving")
 	for _, n := range v.Nodes {
@@ -132,7 +132,7 @@ func TestServicesComeAndGo(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
 	id := w.active("shop-front", 3)
-	w.get("ana", route.ClusterServices(id, "add")).is(200, `value="cache"`, "Keeps answers", "Choose services.", "as the template says").lacks(`value="nginx"`)
+	w.get("ana", route.ClusterServices(id, "add")).is(200, `value="cache"`, "Keeps answers", "Choose services.", "template default").lacks(`value="nginx"`)
 	w.post("ana", route.Previews(), change("add_services", id)).is(422, "Name the services to add.", `id="f-services-error"`)
 	w.get("ana", route.ClusterServices(id, "remove")).is(200, `value="nginx"`, "on 2 nodes", "on 1 node")
 	// The balancer requires the web servers: pressing what helps helps.
@@ -141,7 +141,7 @@ func TestServicesComeAndGo(t *testing.T) {
 		value, _, _ := strings.Cut(piece, `"`)
 		w.post("ana", route.Previews(), change("remove_services", id, "services", "nginx", "suggest", strings.ReplaceAll(value, "&amp;", "&"))).is(200, ">Fits<")
 	}
-	w.applied(change("add_services", id, "services", "cache"), "", "Adds 1 service", "Add services to cluster shop-front")
+	w.applied(change("add_services", id, "services", "cache"), "", "Adds 1 service", "Add services to shop-front")
 	w.finish(loom.OperationRef{Cluster: id}, loom.ClusterActive)
 	w.get("ana", route.ClusterServices(id, "add")).is(200, "has all services that its template allows")
 	w.applied(change("remove_services", id, "services", "cache"), "", "Removes 1 service from the cluster")
@@ -155,7 +155,7 @@ func TestServicesRunAndStop(t *testing.T) {
 	w.get("ana", route.ClusterServices(id, "restart")).is(200, "Restart services of shop-front", "Restarts 2 services")
 	w.get("ana", route.ClusterService(id, "nginx", "stop")).is(200, "Stop nginx of shop-front", "Stops 2 services", `name="service" value="nginx"`, "haproxy")
 	w.get("ana", route.ClusterService(id, "nothing", "stop")).is(404)
-	w.applied(change("stop", id, "service", "nginx"), "", "Stop services of cluster shop-front", route.ClusterService(id, "nginx", "stop"))
+	w.applied(change("stop", id, "service", "nginx"), "", "Stop services of shop-front", route.ClusterService(id, "nginx", "stop"))
 	w.finish(loom.OperationRef{Cluster: id}, loom.ClusterActive)
 	w.applied(change("start", id), "", "Starts 2 services")
 }
@@ -174,7 +174,7 @@ func TestUpgradeShowsWhatIsNew(t *testing.T) {
 	w.get("ana", at).is(200, "version 1 → 3", "now faster", "Nodes that stay up", ">Fits<", "Brings 1 service to the newest version").lacks(`value="haproxy"`)
 	w.post("ana", route.Previews(), change("upgrade", id, "batch", "x", "minHealthy", "-1")).is(422, `id="f-batch-error"`, `id="f-minHealthy-error"`, `value="x"`)
 	w.post("ana", route.Previews(), change("upgrade", id, "batch", "2", "minHealthy", "3")).is(422, `id="f-minHealthy-error"`)
-	w.applied(change("upgrade", id, "services", "nginx", "batch", "2", "minHealthy", "1"), "", "Upgrade cluster shop-front", "batch=2&amp;minHealthy=1&amp;services=nginx")
+	w.applied(change("upgrade", id, "services", "nginx", "batch", "2", "minHealthy", "1"), "", "Update services of shop-front", "batch=2&amp;minHealthy=1&amp;services=nginx")
 }
 
 // TestUpgradeShowsNewerFiles: a released file is offered with its number, and its page says
@@ -224,12 +224,12 @@ func TestResizeAndRepairWantTheName(t *testing.T) {
 	node := w.cluster(id).Nodes[1]
 	w.get("ana", route.ClusterVerb(id, "resize")).is(200, "large (4 GiB)", "What is on the disks", "Choose a hardware type.", "Only nodes with these services")
 	w.post("ana", route.Previews(), change("resize", id)).is(422, `id="f-hardwaretype-error"`)
-	w.applied(change("resize", id, "hardwaretype", "small", "services", "nginx"), "shop-front", "Preview: resize shop-front", "replace")
+	w.applied(change("resize", id, "hardwaretype", "small", "services", "nginx"), "shop-front", "Change hardware of shop-front?", "replace")
 	w.finish(loom.OperationRef{Cluster: id}, loom.ClusterActive)
 	w.get("ana", route.ClusterRepair(id, node.ID)).is(200, `value="`+string(node.ID)+`" checked`, ">Fits<", "±")
 	w.get("ana", route.ClusterRepair(id)).is(200, "Choose the nodes to repair.")
 	w.post("ana", route.Previews(), change("repair", id)).is(422, `id="f-nodes-error"`)
-	w.applied(change("repair", id, "nodes", string(node.ID)), "shop-front", "Preview: repair shop-front")
+	w.applied(change("repair", id, "nodes", string(node.ID)), "shop-front", "Repair shop-front?")
 }
 
 // TestRepairInPlace: menus lead to the form with the way, the nodes and the services chosen,
@@ -261,12 +261,12 @@ func TestRepairInPlace(t *testing.T) {
 	w.post("ana", route.Previews(), change("repair", id, "how", "explode", "nodes", string(node.ID))).is(422, `id="f-how-error"`)
 
 	at := w.press("ana", to("restart", "nginx"), "Preview").goesTo(`/previews/.*`)
-	w.get("ana", at).is(200, "Preview: repair shop-front", "Repair cluster shop-front", "Its services are restarted: nginx.", html.EscapeString(to("restart", "nginx"))).lacks("to confirm")
-	w.press("ana", at, "Repair cluster shop-front").goesTo(route.Cluster(id))
-	w.get("ana", route.Cluster(id)).is(200, "restart on nodes")
-	w.get("ana", route.ClusterRepair(id)).is(200, "Operation 2 (restart on nodes) is running.")
+	w.get("ana", at).is(200, "Repair shop-front?", "Its services are restarted: nginx.", html.EscapeString(to("restart", "nginx"))).lacks("to confirm")
+	w.press("ana", at, "Repair shop-front").goesTo(route.Cluster(id))
+	w.get("ana", route.Cluster(id)).is(200, "Restart services on nodes")
+	w.get("ana", route.ClusterRepair(id)).is(200, "Operation 2 (restart services on nodes) is running.")
 	w.finish(loom.OperationRef{Cluster: id, Number: 2}, loom.ClusterActive)
-	w.applied(change("repair", id, "how", "reboot", "nodes", string(node.ID)), "", "Preview: repair shop-front", "It is rebooted")
+	w.applied(change("repair", id, "how", "reboot", "nodes", string(node.ID)), "", "Repair shop-front?", "It is rebooted")
 	w.get("ana", route.Cluster(id)).is(200, "reboot")
 }
 
@@ -307,9 +307,9 @@ func TestSyncWantsTheName(t *testing.T) {
 	template := webTemplate()
 	template.Constraints.Size.Max = 9
 	w.save(loom.KindTemplate, template)
-	w.get("ana", route.Cluster(id)).is(200, "Sync template to version 2")
+	w.get("ana", route.Cluster(id)).is(200, "web-cluster v2 is available.")
 	w.get("ana", route.ClusterVerb(id, "sync")).is(200, ">Fits<", "Replaces the cluster’s copy")
-	w.applied(change("sync", id), "shop-front", "Sync the template of cluster shop-front")
+	w.applied(change("sync", id), "shop-front", "Update template of shop-front")
 	if v := w.cluster(id); v.Template.Version != 2 {
 		t.Errorf("version %d of the template, want 2", v.Template.Version)
 	}
@@ -324,17 +324,17 @@ func TestRetryAndRollback(t *testing.T) {
 	retry, back := route.OperationVerb(ref, "retry"), route.OperationVerb(ref, "rollback")
 	w.get("ana", route.Cluster(ref.Cluster)).is(200, ">Retry<", retry, back)
 	w.get("ana", route.Operation(ref)).is(200, ">Retry<", retry, back)
-	w.get("ana", retry).is(200, "Retry operation 1 of shop-front", ">Fits<", `name="operation" value="1"`).lacks("Leave out tasks")
+	w.get("ana", retry).is(200, "Retry operation 1 of shop-front", ">Fits<", `name="operation" value="1"`).lacks("Skip tasks")
 	w.get("ana", back).is(200, "Roll back operation 1 of shop-front")
 	w.get("ana", route.OperationVerb(loom.OperationRef{Cluster: ref.Cluster, Number: 9}, "retry")).is(200, "no operation 9")
 	// Administrators may leave out tasks, with a reason.
-	w.get("admin", retry).is(200, "Leave out tasks", "failed: no route to host", `name="skip"`)
+	w.get("admin", retry).is(200, "Skip tasks", "failed: no route to host", `name="skip"`)
 	form := change("retry", ref.Cluster, "operation", "1", "skip", "3")
 	w.post("admin", route.Previews(), form).is(422, `id="f-reason-error"`, `value="3" checked`)
 	w.post("ana", route.Previews(), change("retry", ref.Cluster, "operation", "1", "skip", "3", "reason", "x")).is(403)
 	form.Set("reason", "the host is gone")
 	w.post("admin", route.Previews(), form).goesTo(`/previews/.*`)
-	w.applied(change("rollback", ref.Cluster, "operation", "1"), "shop-front", "Roll back cluster shop-front")
+	w.applied(change("rollback", ref.Cluster, "operation", "1"), "shop-front", "Roll back shop-front")
 }
 
 func TestOperationIsPausedSkippedAndAborted(t *testing.T) {
@@ -352,8 +352,8 @@ func TestOperationIsPausedSkippedAndAborted(t *testing.T) {
 	task := loom.TaskRef{Operation: ref, Number: number}
 	w.get("ana", route.Task(task)).is(200).lacks("Leave out")
 	w.get("ana", route.TaskSkip(task)).is(403)
-	w.get("admin", route.Task(task)).is(200, "Leave out", route.TaskSkip(task))
-	w.part("admin", route.TaskSkip(task), "dialog").is(200, `id="dialog-title"`, "Leave out task "+strconv.Itoa(number)).lacks("<main")
+	w.get("admin", route.Task(task)).is(200, "Skip", route.TaskSkip(task))
+	w.part("admin", route.TaskSkip(task), "dialog").is(200, `id="dialog-title"`, "Skip task "+strconv.Itoa(number)).lacks("<main")
 	w.post("admin", route.TaskSkip(task), url.Values{"reason": {" "}}).is(422, "Nothing was left out.", `id="f-reason-error"`)
 	w.post("ana", route.TaskSkip(task), url.Values{"reason": {"x"}}).is(403)
 	w.post("admin", route.TaskSkip(task), url.Values{"reason": {"made by hand"}}).goesTo(route.Task(task))
@@ -361,7 +361,7 @@ func TestOperationIsPausedSkippedAndAborted(t *testing.T) {
 	w.post("admin", route.TaskSkip(task), url.Values{"reason": {"again"}}).is(409)
 	w.get("ana", route.Cluster(ref.Cluster)).is(200, "left out and never ran", "made by hand")
 	w.post("ana", at+"/resume", url.Values{}).goesTo(at)
-	w.get("ana", at+"/abort").is(200, "Abort operation 1 of shop-front", "told to stop")
+	w.get("ana", at+"/abort").is(200, "Abort operation 1 of shop-front", "Running tasks are stopped")
 	w.post("ana", at+"/abort", url.Values{}).goesTo(at)
 	op, err := w.clusters.Operation(w.ctx, w.actor("ana"), ref)
 	w.must(err)
@@ -375,7 +375,7 @@ func TestLeaseIsExtended(t *testing.T) {
 	w := newClusterWorld(t)
 	id := w.active("shop-front", 2)
 	at, before := route.ClusterLease(id), w.cluster(id)
-	page := w.get("ana", at).is(200, "Lease of shop-front", "Extend to ", "template’s maximum", `name="end"`).lacks("Let it live for ever")
+	page := w.get("ana", at).is(200, "Lease of shop-front", "Extend to ", "the maximum of the template", `name="end"`).lacks("Remove the expiry")
 	w.part("ana", at, "dialog").is(200, `id="dialog-title"`, "Set the end").lacks("<main")
 	_, end, _ := strings.Cut(page.Body, `name="end" value="`)
 	end, _, _ = strings.Cut(end, `"`)
@@ -405,11 +405,11 @@ func TestClusterIsEditedAndProtected(t *testing.T) {
 	w.get("ana", at).is(200, "at the corner", "env=test\nteam=web")
 	w.get("ana", route.Cluster(id)).is(200, "the shop", ">env=test<", ">team=web<")
 	w.post("ana", at, url.Values{"description": {"x"}, "labels": {"team"}}).is(422, "write key=value", `id="f-labels-error"`, "Nothing was saved.")
-	w.post("ana", at, url.Values{"labels": {"a=1\na=2"}}).is(422, "there twice")
+	w.post("ana", at, url.Values{"labels": {"a=1\na=2"}}).is(422, "appears twice")
 	w.post("eve", at, url.Values{}).is(404)
 	on, off := route.ClusterProtect(id, true), route.ClusterProtect(id, false)
 	w.post("ana", on, url.Values{}).goesTo(route.Cluster(id))
-	w.get("ana", route.Cluster(id)).is(200, "Take the protection off", "is protected")
+	w.get("ana", route.Cluster(id)).is(200, "Unprotect", "is protected")
 	w.post("ana", on, url.Values{}).goesTo(route.Cluster(id)) // twice is as once
 	w.get("ana", route.ClusterScale(id)).is(200, "Fewer is not possible", "protected")
 	w.post("ana", route.Previews(), change("scale", id, "numMachines", "2")).is(409, "protected").lacks("Nodes that leave")
@@ -424,23 +424,23 @@ func TestFailurePolicyIsChosen(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
 	v := createValues("shop-front", "2")
-	w.get("ana", "/clusters/new?template=web-cluster").is(200, `name="onFailure"`, "take back what was done")
+	w.get("ana", "/clusters/new?template=web-cluster").is(200, `name="onFailure"`, "undo changes")
 	v.Set("onFailure", "undo")
 	at := w.post("ana", route.Previews(), v).goesTo(`/previews/.*`)
-	page := w.get("ana", at).is(200, "If it fails", "everything is deleted again")
+	page := w.get("ana", at).is(200, "delete everything if it fails")
 	w.get("ana", link(t, page, "/clusters/new?preview=")).is(200, `value="undo" selected`)
 	v.Set("onFailure", "pray")
 	w.post("ana", route.Previews(), v).is(422, `id="f-onFailure-error"`)
 	// Changes that can be taken back offer it as well, the others do not.
 	id := w.active("shop-back", 4)
 	for _, form := range []string{route.ClusterScale(id), route.ClusterServices(id, "remove"), route.ClusterVerb(id, "resize")} {
-		w.get("ana", form).is(200, `name="onFailure"`, "as the template says (keep it)")
+		w.get("ana", form).is(200, `name="onFailure"`, "template default (keep it)")
 	}
 	for _, form := range []string{route.ClusterVerb(id, "reconfigure"), route.ClusterServices(id, "stop"), route.ClusterRepair(id)} {
 		w.get("ana", form).is(200).lacks(`name="onFailure"`)
 	}
 	at = w.post("ana", route.Previews(), change("scale", id, "numMachines", "3", "onFailure", "undo")).goesTo(`/previews/.*`)
-	w.get("ana", at).is(200, "If it fails", "what was done is taken back", "onFailure=undo")
+	w.get("ana", at).is(200, "undo changes if it fails", "onFailure=undo")
 	at = w.post("ana", route.Previews(), change("restart", id)).goesTo(`/previews/.*`)
 	w.get("ana", at).is(200).lacks("If it fails")
 	w.post("ana", route.Previews(), change("restart", id, "onFailure", "undo")).is(422, "changes no layout")

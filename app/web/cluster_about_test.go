@@ -58,7 +58,7 @@ func TestTextsOfAClusterAreEditedInPlace(t *testing.T) {
 	values = testkit.FormValues(t, w.part("ana", at, part).Body, "cluster-about")
 	values.Set("description", "mine")
 	write("theirs", map[string]string{"team": "shop", "tier": "front"})
-	clash := send(values).is(409, "Somebody else has changed this", "Keep mine", "Take theirs", "What yours would change in theirs", "<del>&#34;theirs&#34;</del>", "<ins>&#34;mine&#34;</ins>", "tier=front", `id="cluster-about"`)
+	clash := send(values).is(409, "Somebody else saved a change", "Keep mine", "Take theirs", "Your changes to theirs", "<del>&#34;theirs&#34;</del>", "<ins>&#34;mine&#34;</ins>", "tier=front", `id="cluster-about"`)
 	if now := w.cluster(id); now.Description != "theirs" {
 		t.Errorf("a conflict wrote %q", now.Description)
 	}

@@ -195,7 +195,7 @@ func TestRepairIsAsked(t *testing.T) {
 	w.get("ana", route.Operation(op)).is(200, "Reboot")
 	w.get("ana", tab).is(200, "Repair accepted by ana.", route.Operation(op))
 
-	w.get("ana", tab).is(200, "As the template says (ask whether to restart it)")
+	w.get("ana", tab).is(200, "Template default (ask whether to restart it)")
 	w.post("ana", policy, url.Values{"service": {"tell"}, "stopped": {"do"}, "gone": {""}}).is(403, "Only an administrator, or the template, may let Loom repair this by itself")
 	w.post("ana", policy, url.Values{"service": {"whatever"}}).is(422, "Choose “tell”, “ask” or “do”.", "<details open")
 	w.post("ana", policy, url.Values{"service": {"tell"}}).is(303)

@@ -211,7 +211,7 @@ func TestTenantsPages(t *testing.T) {
 	v.get("/system/tenants/acme/edit").goes(t, "/system/tenants/acme#edit-title")
 	v.post("/system/tenants/demo/delete", "confirm", "demo").hides(t, "Deleted")
 	v.get("/system/tenants/acme/delete").shows(t, 200, `name="confirm"`, "Delete tenant acme")
-	v.post("/system/tenants/acme/delete", "confirm", "acm").shows(t, 422, "exactly as it is written", `value="acm"`)
+	v.post("/system/tenants/acme/delete", "confirm", "acm").shows(t, 422, "exactly.", `value="acm"`)
 	v.post("/system/tenants/acme/delete", "confirm", "acme").goes(t, "/system/tenants")
 	v.get("/system/tenants/acme").shows(t, 404)
 }

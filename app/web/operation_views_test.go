@@ -17,12 +17,12 @@ func TestTimeline(t *testing.T) {
 	op := w.create("busy", 3)
 	w.get("ana", route.OperationTimeline(op)).is(200, "Nothing has begun yet", "Timeline")
 	w.runSome(op, 3, 2)
-	page := w.get("ana", route.OperationTimeline(op)).is(200, "gantt-bar is-complete", "gantt-bar is-running", "on the longest path", `<title>create on`, "Busiest first")
+	page := w.get("ana", route.OperationTimeline(op)).is(200, "gantt-bar is-complete", "gantt-bar is-running", "on the critical path", `<title>create on`, "Busiest first")
 	for _, task := range []int{1, 2, 3, 4, 5} {
 		page.has(`href="` + route.Task(loom.TaskRef{Operation: op, Number: task}) + `"`)
 	}
 	page.lacks(`href="` + route.Task(loom.TaskRef{Operation: op, Number: 6}) + `"`)
-	w.get("ana", route.OperationTimeline(op)+"?by=step").is(200, "3 of 3", "create, 3 complete", "Began after")
+	w.get("ana", route.OperationTimeline(op)+"?by=step").is(200, "3 of 3", "create, 3 complete", "Started")
 	w.get("ana", route.OperationTimeline(op)+"?by=node&sort=busy&page=99").is(200, "gantt-bar")
 	w.part("ana", route.OperationTimeline(op)+"?by=step", clusterview.OperationViewID).is(200, `id="operation-view"`, "by=step").lacks("<main")
 	w.get("eve", route.OperationTimeline(op)).is(404)

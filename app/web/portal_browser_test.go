@@ -87,7 +87,7 @@ func TestTextsInPlaceByKeyboard(t *testing.T) {
 	w.must(err)
 	refreshAll(b) // what is being written is not taken away
 	pressKeys(b, ".", kb.Enter)
-	b.WaitText("What yours would change in theirs")
+	b.WaitText("Your changes to theirs")
 	if got := b.Value(aboutText); strings.TrimSpace(got) != "For the fair\nin May." {
 		t.Errorf("after a conflict the field holds %q", got)
 	}

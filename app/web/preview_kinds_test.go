@@ -22,23 +22,23 @@ func TestPreviewsOfEveryKindHaveAPage(t *testing.T) {
 		done  string
 	}{
 		{clusters.PreviewInput{Kind: loom.ChangeConfigure, Configure: &clusters.ConfigureInput{Config: map[string]any{"port": 81, "api_key": "hush"}, Restart: true}},
-			[]string{"Preview: configure shop-front", "Changes the config", "/port", "81", "[redacted]"}, "Changing shop-front."},
-		{clusters.PreviewInput{Kind: loom.ChangeRestart}, []string{"Preview: restart shop-front", "Restarts 2 services"}, "Changing shop-front."},
+			[]string{"Change config of shop-front?", "Changes the config", "/port", "81", "[redacted]"}, "Changing shop-front."},
+		{clusters.PreviewInput{Kind: loom.ChangeRestart}, []string{"Restart services of shop-front?", "Restarts 2 services"}, "Changing shop-front."},
 		{clusters.PreviewInput{Kind: loom.ChangeAddServices, Services: []string{"cache"}},
-			[]string{"Preview: add services shop-front", "Adds 1 service to ", "cache", "The template"}, "Changing shop-front."},
+			[]string{"Add services to shop-front?", "Adds 1 service to ", "cache", "The template"}, "Changing shop-front."},
 		{clusters.PreviewInput{Kind: loom.ChangeExpand, Change: clusters.ChangeInput{Machines: 4}},
-			[]string{"Preview: expand shop-front", "Adds 1 node", "shop-front1-1003.", "3 → 4 of"}, "Changing shop-front."},
+			[]string{"Scale shop-front?", "Adds 1 node", "node 1003", "3 → 4 of"}, "Changing shop-front."},
 		{clusters.PreviewInput{Kind: loom.ChangeShrink, Change: clusters.ChangeInput{Machines: 3}},
-			[]string{"Preview: shrink shop-front", "Removes 1 node with all that is on it", "1003", "what is on the disks"}, "Changing shop-front."},
+			[]string{"Scale shop-front?", "Removes 1 node with all that is on it", "1003", "what is on the disks"}, "Changing shop-front."},
 		{clusters.PreviewInput{Kind: loom.ChangeRemoveServices, Change: clusters.ChangeInput{Services: []string{"cache"}}},
-			[]string{"Preview: remove services shop-front", "Removes 1 service from the cluster"}, "Changing shop-front."},
-		{clusters.PreviewInput{Kind: loom.ChangeSync}, []string{"Preview: sync shop-front", "Replaces the cluster’s copy"}, "newest version of its template"},
+			[]string{"Remove services from shop-front?", "Removes 1 service from the cluster"}, "Changing shop-front."},
+		{clusters.PreviewInput{Kind: loom.ChangeSync}, []string{"Update template of shop-front?", "Replaces the cluster’s copy"}, "newest version of its template"},
 	} {
 		c.in.Cluster = ref.Cluster
 		v, err := w.clusters.Preview(w.ctx, w.actor("ana"), c.in)
 		w.must(err)
 		at := route.Preview(v.ID)
-		page := w.get("ana", at).is(200, append(c.texts, " cluster shop-front</span>")...).lacks("Create cluster", "hush")
+		page := w.get("ana", at).is(200, append(c.texts, " shop-front</span>")...).lacks("Create shop-front", "hush")
 		w.get("ana", at+"/graph.svg").is(200, "<svg")
 		to := w.post("ana", at+"/apply", url.Values{"hash": {page.hash()}, "confirm": {"shop-front"}}).goesTo(route.Cluster(ref.Cluster))
 		w.get("ana", to).is(200, c.done)

@@ -100,9 +100,9 @@ func TestLinksComeWithTheirServices(t *testing.T) {
 	w.get("ana", route.ClusterNodes(op.Cluster)+"?view=sets").is(200, "Setting up", some)
 	w.get("ana", route.Node(op.Cluster, first.ID)).is(200, some)
 	w.db.MustExec(`UPDATE nodes SET service_states = (SELECT coalesce(jsonb_object_agg(s, 'started'), '{}') FROM unnest(services) AS s) WHERE cluster_id = $1`, id)
-	w.get("ana", route.Cluster(op.Cluster)).is(200, "Web page", "Statistics", "Pending").lacks("Setting up")
+	w.get("ana", route.Cluster(op.Cluster)).is(200, "Web page", "Statistics", "Creating").lacks("Setting up")
 	w.get("ana", route.ClusterNodes(op.Cluster)+"?view=flat").is(200, "Ready").lacks(some)
-	w.get("ana", route.ClusterNodes(op.Cluster)+"?view=flat&state=setting-up").is(200).lacks("10.77.1.10")
+	w.get("ana", route.ClusterNodes(op.Cluster)+"?view=flat&state=setting-up").is(200).lacks("loom@10.77.1.10")
 	w.db.MustExec(`UPDATE nodes SET service_states = (SELECT coalesce(jsonb_object_agg(s, 'stopped'), '{}') FROM unnest(services) AS s) WHERE cluster_id = $1`, id)
 	w.get("ana", route.Cluster(op.Cluster)).is(200).lacks("Web page", "Statistics")
 }

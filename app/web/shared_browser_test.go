@@ -135,7 +135,7 @@ func TestBulkAndSignInKeepWhatIsChosen(t *testing.T) {
 		t.Error("fetching the rows again forgot what was selected")
 	}
 	b.Do("extend", chromedp.Click(chromedp.CSS("#bulk button:not([formaction])")))
-	b.WaitText("Prolong by")
+	b.WaitText("Extend by")
 	b.WaitText("renamed")
 
 	b.Open(base + "/clusters")

@@ -28,7 +28,7 @@ func TestViewersShareALivePart(t *testing.T) {
 		}
 		all.Wait()
 		for _, a := range answers {
-			a.is(http.StatusOK, "operation 1")
+			a.is(http.StatusOK, "<h2>Create</h2>")
 		}
 		return statements.Count() - before
 	}
@@ -36,7 +36,7 @@ func TestViewersShareALivePart(t *testing.T) {
 		t.Errorf("%d viewers of one part made %d statements", viewers, n)
 	}
 	w.part("eve", path, "operation").is(http.StatusNotFound)
-	w.part("admin", path, "operation").is(http.StatusOK, "operation 1")
+	w.part("admin", path, "operation").is(http.StatusOK, "<h2>Create</h2>")
 	w.runSome(ref, 2, 1)
 	w.fail(loom.TaskRef{Operation: ref, Number: 1}, "no capacity left")
 	for range 3 {

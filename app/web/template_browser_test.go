@@ -69,8 +69,7 @@ func TestNewTemplateByKeyboard(t *testing.T) {
 	b.WaitText("Fits")
 	hands.Activate("preview", ".c-actions button[data-kind=primary]")
 	b.Wait("the preview", func() bool { return strings.Contains(b.URL(), "/previews/") })
-	b.WaitFor("#layout")
-	b.WaitFor(".c-layout-picture svg")
+	b.WaitFor(".c-effects li")
 	look("preview")
 	if complaints := b.Complaints(); len(complaints) != 0 {
 		t.Errorf("the browser complains: %q", complaints)

@@ -93,7 +93,7 @@ func TestClusterServicesPicture(t *testing.T) {
 	id := w.active("pictured", 3)
 	target := "/clusters/" + id.String() + "/services"
 	page := w.get("ana", target)
-	for _, text := range []string{"How they depend on each other", "Services of the cluster pictured", `href="/catalog/services/nginx"`, "Table", "on 2 nodes"} {
+	for _, text := range []string{"Dependencies", "Services of the cluster pictured", `href="/catalog/services/nginx"`, "Table", "on 2 nodes"} {
 		if page.Code != 200 || !strings.Contains(page.Body, text) {
 			t.Errorf("status %d; the tab does not say %q", page.Code, text)
 		}

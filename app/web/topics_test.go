@@ -91,7 +91,7 @@ func TestEveryTopicIsSignalled(t *testing.T) {
 		{what: "an operation ends", topic: loom.TopicOwn, data: `"` + id + `/1"`, user: "ana", act: func() { end(shop) },
 			path: route.News() + "?of=" + id + "/1", part: "toasts", shows: "Create of shop is complete."},
 		{what: "the counts of the tenant", topic: route.TopicTenant(), user: "admin", act: func() { end(blog) },
-			path: "/home/running", part: "running", shows: "Nothing is running."},
+			path: "/home/clusters", part: "home-clusters", shows: "Created"},
 		{what: "a lease ends soon", topic: loom.TopicOwn, data: `"` + id + `"`, user: "ana", act: func() {
 			w.db.MustExec(`UPDATE clusters SET expires_at = now() + interval '30 minutes' WHERE id = $1`, int64(shop.Cluster))
 			w.must(w.clusters.Expire(ctx))
@@ -101,7 +101,7 @@ func TestEveryTopicIsSignalled(t *testing.T) {
 			w.must(err)
 			w.db.MustExec(`UPDATE tokens SET created_at = now() - interval '27 days', expires_at = now() + interval '76 hours'`)
 			w.must(w.ops.PurgeSessions(ctx))
-		}, path: route.News() + "?of=" + loom.NewsOfToken + "1", part: "toasts", shows: "Your token “nightly” expires in 3 days."},
+		}, path: route.News() + "?of=" + loom.NewsOfToken + "1", part: "toasts", shows: "Your token “nightly” expires in 3 d."},
 		{what: "a tenant is made", topic: route.TopicSystem(), data: `"tenants/new-tenant"`, user: super, act: func() { w.makeTenant("new-tenant", "zoe") },
 			path: route.System(), part: "live", shows: "Tenants"},
 	} {

@@ -36,16 +36,16 @@ func TestWaysOutOfAFailure(t *testing.T) {
 	install.Fields = map[string]string{"script": "nginx.sh", "args": "install mended"}
 	nginx.Provisioner.Actions[loom.ActionInstall] = install
 	w.save(loom.KindService, &nginx)
-	page := w.get("ana", at).is(200, ">Retry with nginx 2<", ">Retry as it is<", ">Change config and retry<")
+	page := w.get("ana", at).is(200, ">Retry with nginx v2<", ">Retry unchanged<", ">Change config and retry<")
 	with := route.OperationRetry(ref, []string{"nginx"}, nil, false)
 	if !strings.Contains(page.Body, strings.ReplaceAll(with, "&", "&amp;")) {
 		t.Errorf("no link to %s", with)
 	}
-	w.get("ana", route.Operation(ref)).is(200, ">Retry with nginx 2<")
+	w.get("ana", route.Operation(ref)).is(200, ">Retry with nginx v2<")
 	form := w.get("ana", with).is(200, "Newer versions", "version 1 → 2", `value="nginx" checked`, "install mended")
 	shown := w.pressOn("ana", form, with, "Preview").goesTo(`/previews/.*`)
 	preview := w.get("ana", shown).is(200, "takes the newest version of nginx", "nginx")
-	w.pressOn("ana", preview, shown, "Retry on cluster shop-front").goesTo(at)
+	w.pressOn("ana", preview, shown, "Retry shop-front").goesTo(at)
 	v := w.cluster(ref.Cluster)
 	if v.Status != loom.ClusterPending || v.Services["nginx"].Version != 2 || !v.Latest.Mends {
 		t.Errorf("%s, nginx %d, %+v", v.Status, v.Services["nginx"].Version, v.Latest)
@@ -65,7 +65,7 @@ func TestRetryWithAnotherConfigAndWithoutAService(t *testing.T) {
 	w.post("ana", route.Previews(), change("retry", ref.Cluster, "operation", "1", "config", "{")).is(422, `id="f-config-error"`)
 	shown = w.post("ana", route.Previews(), change("retry", ref.Cluster, "operation", "1", "config", `{"mended": 1}`)).goesTo(`/previews/.*`)
 	preview := w.get("ana", shown).is(200)
-	w.pressOn("ana", preview, shown, "Retry on cluster shop-front").goesTo(route.Cluster(ref.Cluster))
+	w.pressOn("ana", preview, shown, "Retry shop-front").goesTo(route.Cluster(ref.Cluster))
 	if config := w.cluster(ref.Cluster).Config; config["mended"] == nil {
 		t.Errorf("%v", config)
 	}

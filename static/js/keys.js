@@ -25,7 +25,7 @@ export function enhance(help) {
     const place = second ? places[/** @type {'c'} */ (event.key)] : undefined;
     if (place) { event.preventDefault(); location.assign(place); return; }
     if (event.key === 'g') { since = Date.now(); return; }
-    const act = { '/': search, n: create, e: edit, j: () => move(1), k: () => move(-1), x: select, '?': () => help.click() }[event.key];
+    const act = { '/': search, n: create, e: edit, o: follow, '.': menu, j: () => move(1), k: () => move(-1), x: select, '?': () => help.click() }[event.key];
     if (act) { event.preventDefault(); act(); }
   });
 }
@@ -35,13 +35,19 @@ const visible = (selector) => /** @type {HTMLElement[]} */ ([...doc.querySelecto
 
 function search() {
   const field = visible('main input[type=search]');
-  if (field) field.focus(); else doc.dispatchEvent(new CustomEvent('loom:palette'));
+  if (field) field.focus(); else doc.dispatchEvent(new CustomEvent('loom:search'));
 }
 
 function create() {
-  const button = visible('main .l-page-head a.c-button[data-kind=primary]');
+  const button = visible('main .l-page-head a.c-button[data-kind=primary][href*="/new"]');
   if (button) button.click(); else location.assign('/clusters/new');
 }
+
+/** Opens what the page is about: the first link of a cluster's services. */
+function follow() { visible('main a[data-open]')?.click(); }
+
+/** Opens the menu of the page. */
+function menu() { visible('main .l-page-head button[popovertarget]')?.click(); }
 
 function edit() { visible('main a[href$="/edit"]')?.click(); }
 

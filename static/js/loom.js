@@ -293,6 +293,29 @@ function applySuggestion(event, button) {
   field.dispatchEvent(new Event('change', { bubbles: true }));
 }
 
+/**
+ * The palette opens at once, even while its module is on its way: what is typed until then
+ * is in its field, and palette.js looks for it when it comes.
+ */
+function openPalette() {
+  const dialog = one('#palette');
+  if (!dialog || one('dialog[open]')) return;
+  const input = one('input', dialog);
+  input.value = '';
+  dialog.showModal();
+  input.focus();
+  doc.dispatchEvent(new CustomEvent('loom:palette'));
+}
+doc.addEventListener('loom:search', openPalette);
+doc.addEventListener('keydown', (event) => {
+  if (event.key.toLowerCase() === 'k' && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey) { event.preventDefault(); openPalette(); }
+});
+doc.addEventListener('click', (event) => {
+  if (event.ctrlKey || event.metaKey || event.shiftKey || !up(event.target, '[data-palette]') || !one('#palette')) return;
+  event.preventDefault();
+  openPalette();
+});
+
 /* htmx */
 
 doc.addEventListener('htmx:afterSwap', (event) => {

@@ -1,8 +1,8 @@
 // @ts-check
 /*
- * The command palette: Ctrl K or the search button of the header open a dialog with a
- * combobox; what is found comes from the server while one types. Without this module
- * the button is a link to the search page. loom.js imports it on every page.
+ * The command palette: a combobox in a dialog that loom.js opens, on Ctrl+K and by the
+ * search button of the header. What is found comes from the server while one types.
+ * loom.js imports this on every page.
  */
 
 const doc = document;
@@ -51,14 +51,6 @@ export function enhance(opener) {
     }
   };
 
-  const open = () => {
-    if (dialog.open || doc.querySelector('dialog[open]')) return;
-    input.value = '';
-    list.replaceChildren();
-    dialog.showModal();
-    input.focus();
-    ask();
-  };
 
   /** @param {HTMLElement} option */
   const go = (option) => {
@@ -102,13 +94,6 @@ export function enhance(opener) {
     if (option && option !== current()) choose(option);
   });
   dialog.addEventListener('click', (event) => { if (event.target === dialog) dialog.close(); });
-  opener.addEventListener('click', (event) => {
-    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
-    event.preventDefault();
-    open();
-  });
-  doc.addEventListener('loom:palette', open);
-  doc.addEventListener('keydown', (event) => {
-    if (event.key.toLowerCase() === 'k' && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey) { event.preventDefault(); open(); }
-  });
+  doc.addEventListener('loom:palette', () => { list.replaceChildren(); ask(); });
+  if (dialog.open) ask(); // loom.js opened it before
 }

@@ -24,17 +24,16 @@ export function duration(seconds) {
   return `${s} s`;
 }
 
-/** As ui.Relative writes it: "just now", "5 minutes ago", "in 3 days". @param {number} age seconds, less than 0 for what is still to come */
+/** As ui.Relative writes it: "just now", "5 min ago", "in 3 d". @param {number} age seconds, less than 0 for what is still to come */
 export function relative(age) {
   const s = Math.abs(age);
   if (s < 10) return 'just now';
   const day = 86400;
   const half = age < 0 ? 0.5 : 0; // what is to come is rounded
   /** @type {[number, number, string][]} */
-  const units = [[60, s, 'second'], [3600 - half * 60, s / 60 + half, 'minute'], [2 * day - half * 3600, s / 3600 + half, 'hour'], [60 * day - half * day, s / day + half, 'day'], [730 * day, (s + 15 * day) / (30 * day), 'month'], [Infinity, s / (365 * day), 'year']];
+  const units = [[60, s, 's'], [3600 - half * 60, s / 60 + half, 'min'], [2 * day - half * 3600, s / 3600 + half, 'h'], [60 * day - half * day, s / day + half, 'd'], [730 * day, (s + 15 * day) / (30 * day), 'mo'], [Infinity, s / (365 * day), 'y']];
   const [, count, unit] = units.find(([end]) => s < end) ?? units[5];
-  const n = Math.floor(count);
-  const text = `${n} ${unit}${n === 1 ? '' : 's'}`;
+  const text = `${Math.floor(count)} ${unit}`;
   return age < 0 ? 'in ' + text : text + ' ago';
 }
 

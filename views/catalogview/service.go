@@ -19,6 +19,19 @@ type ServiceModel struct {
 	JSON     ui.JSONModel
 }
 
+// ServicesModel is the list of services.
+type ServicesModel struct {
+	Q     string
+	Rows  []ListedService
+	Pages ui.PaginationModel
+}
+
+// ListedService is a service in the list.
+type ListedService struct {
+	Name, Label, Description, Icon, Href string
+	Version                              int
+}
+
 // ActionRow is an action of a service with the automator that carries it out.
 type ActionRow struct{ Action, Means, Automator string }
 

@@ -660,7 +660,7 @@ func BulkDonePage(m DoneModel) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = ui.Table(ui.TableModel{ID: "done", Caption: "What came of it", CaptionHidden: true, Columns: []ui.Column{{Label: "Cluster"}, {Label: "Result"}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var26), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Table(ui.TableModel{ID: "done", Caption: "Results", CaptionHidden: true, Columns: []ui.Column{{Label: "Cluster"}, {Label: "Result"}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var26), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -67,7 +67,7 @@ type ChangePanel struct {
 	Dead *ui.ChoiceModel
 	For  string
 	// Coming are machines that are made.
-	Coming []PreviewNode
+	Coming []ComingNode
 	// Changes are the first lines of the preview, More how many follow.
 	Changes []ui.ChangeModel
 	More    int
@@ -113,4 +113,9 @@ type SkippedModel struct {
 	Tasks []TaskLink
 	// Retry leads to running them, empty where that cannot be.
 	Retry string
+}
+
+// ComingNode is a machine that a change adds.
+type ComingNode struct {
+	Hostname, Services, Hardware, Image string
 }

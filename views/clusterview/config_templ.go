@@ -168,9 +168,9 @@ func ConfigPage(head HeadModel, m ConfigModel) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var7 string
-			templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs("Against the defaults of " + m.Template)
+			templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs("Changes from the defaults of " + m.Template)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `clusterview/config.templ`, Line: 37, Col: 48}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `clusterview/config.templ`, Line: 37, Col: 53}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
 			if templ_7745c5c3_Err != nil {
@@ -525,7 +525,7 @@ func configRevision(m ConfigRevision) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = configChanges("What it changed", m.Changed, "Nothing that is shown: what differs is secret.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = configChanges("What it changed", m.Changed, "Only secret values differ.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -10,47 +10,35 @@ import (
 
 // HomeModel is the start page.
 type HomeModel struct {
-	Tiles     []ui.TileModel
-	Running   RunningModel
-	Attention AttentionModel
-	// Feed is what happened of late, nil for nothing; FeedHref leads to all of it.
+	Clusters HomeClusters
+	// Feed is recent activity, nil for none; FeedHref leads to all of it.
 	Feed     templ.Component
 	FeedHref string
-	// First shows the three steps instead of figures: nothing was made yet.
+	// Quota is how many nodes of the tenant's are used; without a limit it is not shown.
+	Quota ui.QuotaModel
+	// First shows the first steps instead: there has been no cluster yet.
 	First bool
 	// Templates says that there is one to begin with; MayMake that the viewer
 	// could make one.
 	Templates, MayMake bool
 }
 
-// RunningModel is the operations under way.
-type RunningModel struct{ Items []RunningItem }
-
-// RunningItem is one operation under way.
-type RunningItem struct {
-	Cluster, Href string
-	// Action is its verb: "create".
-	Action        string
-	OperationHref string
-	State         ui.State
-	Progress      ui.ProgressModel
-	// Tasks says what is being done: "install nginx on web-2".
-	Tasks string
+// HomeClusters is what needs attention, and the clusters that changed last.
+type HomeClusters struct {
+	Attention []AttentionItem
+	// More is how many items are left out.
+	More int
+	Rows []Row
+	Now  time.Time
 }
 
-// AttentionModel is what someone should look at.
-type AttentionModel struct {
-	Now   time.Time
-	Items []AttentionItem
-}
-
-// AttentionItem is a cluster with its cause and the fitting link.
+// AttentionItem is what is wrong with a cluster, in one line, with what to do about it.
 type AttentionItem struct {
+	Tone          ui.Tone
 	Cluster, Href string
-	State         ui.State
-	Cause         string
-	// Ends is shown behind the cause: the end of a lease, or the beginning of an incident.
-	Ends    time.Time
+	Text          string
+	// At is shown behind the text: the end of a lease, or the start of an incident.
+	At      time.Time
 	Actions []ui.ButtonModel
 	// Ask is the question whether Loom repairs an incident.
 	Ask RepairAsk

@@ -12,8 +12,7 @@ const (
 	CheckProblemID  = "check-problem"
 	FormRestID      = "form-rest"
 	ListID          = "cluster-list"
-	RunningID       = "home-running"
-	AttentionID     = "home-attention"
+	HomeClustersID  = "home-clusters"
 	OperationViewID = "operation-view"
 	RevealID        = "reveal"
 	NodeID          = "node"
@@ -37,6 +36,7 @@ const (
 	PartSkipped    Part = "skipped"
 	PartSaid       Part = "said"
 	PartAbout      Part = "about"
+	PartLast       Part = "last"
 )
 
 // ID is the element's id.
@@ -47,11 +47,8 @@ func PartURL(id loom.ClusterID, part Part) string {
 	return route.Query(route.ClusterPanel(id), "part", string(part))
 }
 
-// HomeRunningURL is the fragment of the operations under way.
-func HomeRunningURL() string { return "/home/running" }
-
-// HomeAttentionURL is the fragment of what needs attention.
-func HomeAttentionURL() string { return "/home/attention" }
+// HomeClustersURL is the fragment of what needs attention and of the clusters that changed last.
+func HomeClustersURL() string { return "/home/clusters" }
 
 // FormURL gives the form for a new cluster with what depends on template and
 // provider made anew (POST, fragment).

@@ -18,11 +18,12 @@ type ListModel struct {
 	// CSV and JSON are the whole filtered list as files; "" offers none.
 	CSV, JSON string
 	ShowOwner bool
-	// Filtered says that a filter narrows the list; ClearHref takes it off.
-	Filtered  bool
-	ClearHref string
-	MayCreate bool
-	Table     ListTable
+	// Filtered says that a filter narrows the list; ClearHref is the list without any,
+	// WithoutLabel that without the one for a label.
+	Filtered                bool
+	ClearHref, WithoutLabel string
+	MayCreate               bool
+	Table                   ListTable
 }
 
 // narrows says whether a choice, of which the first takes no part, is worth offering: there
@@ -54,24 +55,29 @@ type ListTable struct {
 type Row struct {
 	ID, Name, Href, Description string
 	State                       ui.State
-	// Progress is nil when no operation is under way.
-	Progress *ui.ProgressModel
-	Template string
+	// Template is its name, TemplateText its readable name with the version, Icon its icon.
+	Template, TemplateText, Icon string
 	// NewerTemplate is the version that is out, 0 for none that is newer.
 	NewerTemplate    int
 	Protected        bool
-	Nodes            string
+	Nodes, NodesText string
 	Owner            string
 	Created, Expires time.Time
 	// Ended is when a terminated cluster went, the zero time for any other.
 	Ended time.Time
-	// LeaseSoon says that the lease ends within 48 hours.
+	// LeaseSoon says that the lease ends soon.
 	LeaseSoon bool
 	// Deleted is when the machines go, in the time of grace after the lease.
-	Deleted  time.Time
-	Last     string
-	LastHref string
-	Menu     []ui.MenuItem
+	Deleted time.Time
+	// Running says that an operation runs, for Elapsed so far. Else Change is what was done
+	// last, at Changed; ChangeHref leads to it.
+	Running            bool
+	Elapsed            time.Duration
+	Change, ChangeHref string
+	Changed            time.Time
+	// Open leads to what its services serve, "" without links.
+	Open string
+	Menu []ui.MenuItem
 }
 
 // BulkBar is what can be done to the clusters that are selected.

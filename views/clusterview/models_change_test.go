@@ -12,9 +12,9 @@ func scaleModel() clusterview.ChangeModel {
 	return clusterview.ChangeModel{
 		Cluster: 42, Name: "shop-front", Title: "Scale shop-front", Lead: "Fewer: you choose which ones leave.", Live: true, Back: "/clusters/00000042",
 		Hidden: []clusterview.HiddenField{{Name: "kind", Value: "scale"}, {Name: "cluster", Value: "00000042"}},
-		Errors: ui.FormErrors{Title: "There is no preview yet.", Items: []ui.FormError{{Field: "numMachines", FieldID: "f-numMachines", Label: "Number of nodes", Message: "Give another number."}}},
+		Errors: ui.FormErrors{Title: "There is no preview yet.", Items: []ui.FormError{{Field: "numMachines", FieldID: "f-numMachines", Label: "Nodes", Message: "Give another number."}}},
 		Parts: []clusterview.FormPart{
-			{Field: &ui.FieldModel{Name: "numMachines", Label: "Number of nodes", Kind: ui.FieldNumber, Value: "2", Min: "1", Error: "Give another number.", Help: "The cluster has 3. It works with 2 to 50 nodes."}},
+			{Field: &ui.FieldModel{Name: "numMachines", Label: "Nodes", Kind: ui.FieldNumber, Value: "2", Min: "1", Error: "Give another number.", Help: "The cluster has 3. It works with 2 to 50 nodes."}},
 			{Fold: "Advanced", More: []clusterview.FormPart{{Field: &ui.FieldModel{Name: "onFailure", Label: "If more nodes cannot be made", Kind: ui.FieldSelect, Optional: true, Options: []ui.Option{{Label: "as the template says", Selected: true}}}}}},
 		},
 		Panel: clusterview.ChangePanel{
@@ -39,7 +39,7 @@ func upgradeModel() clusterview.ChangeModel {
 
 func comingPanel() clusterview.ChangePanel {
 	return clusterview.ChangePanel{Check: clusterview.CheckPanel{Head: ui.CheckModel{State: ui.CheckFits, Headline: "Adds 1 node."}},
-		Coming: []clusterview.PreviewNode{{Hostname: "web1-1003", Services: "nginx", Hardware: "small", Image: "debian-12"}}}
+		Coming: []clusterview.ComingNode{{Hostname: "web1-1003", Services: "nginx", Hardware: "small", Image: "debian-12"}}}
 }
 
 func leaseModel() clusterview.LeaseModel {
@@ -72,6 +72,6 @@ func clashModel() clusterview.EditModel {
 
 func confirmModel() clusterview.ConfirmModel {
 	return clusterview.ConfirmModel{Title: "Leave out task 3", Text: "Install nginx on web-1 will not run.", Post: "/clusters/00000042/operations/1/tasks/3/skip", Back: "/clusters/00000042/operations/1/tasks/3",
-		Button: "Leave out task 3", Busy: "Leaving out…", Danger: true, Errors: ui.NewFormErrors("Nothing was left out.", []loom.FieldError{{Field: "reason", Message: "Say why the task is left out."}}),
+		Button: "Leave out task 3", Busy: "Skipping…", Danger: true, Errors: ui.NewFormErrors("Nothing was left out.", []loom.FieldError{{Field: "reason", Message: "Say why the task is left out."}}),
 		Fields: []ui.FieldModel{{Name: "reason", Label: "Reason", Kind: ui.FieldTextarea, Error: "Say why the task is left out."}}}
 }

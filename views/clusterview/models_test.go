@@ -15,16 +15,15 @@ var ref = loom.OperationRef{Cluster: 42, Number: 1}
 
 func homeModel() clusterview.HomeModel {
 	return clusterview.HomeModel{
-		Templates: true,
-		Tiles:     []ui.TileModel{{Number: "5", Label: "live clusters", Href: "/clusters"}, {Number: "1", Label: "need attention", Tone: ui.ToneBad, Href: "/clusters?status=attention"}},
-		Running: clusterview.RunningModel{Items: []clusterview.RunningItem{{
-			Cluster: "shop-front", Href: "/clusters/00000042", Action: "Create", OperationHref: "/clusters/00000042/operations/1",
-			State: ui.OperationState(loom.OperationRunning, false), Progress: ui.ProgressModel{Label: "Progress of create", Value: 9, Max: 30, Text: "9 of 30 tasks · 42 s"}, Tasks: "3 tasks running",
-		}}},
-		Attention: clusterview.AttentionModel{Now: now, Items: []clusterview.AttentionItem{
-			{Cluster: "broken", Href: "/clusters/00000007", State: ui.ClusterState(loom.ClusterIncomplete), Cause: "The script ended with status 100.", Actions: []ui.ButtonModel{{Label: "View failure", Small: true, Href: "/clusters/00000007/operations/1"}}},
-			{Cluster: "friday", Href: "/clusters/00000008", State: ui.ClusterState(loom.ClusterActive), Cause: "Its lease ends ", Ends: now.Add(20 * time.Hour), Actions: []ui.ButtonModel{{Label: "Extend lease", Small: true, Href: "/clusters/00000008/lease"}}},
-		}},
+		Templates: true, Quota: ui.QuotaModel{Label: "Nodes", Used: 8, Max: 20},
+		Clusters: clusterview.HomeClusters{
+			Now: now, More: 2,
+			Attention: []clusterview.AttentionItem{
+				{Tone: ui.ToneBad, Cluster: "broken", Href: "/clusters/00000007", Text: "Create failed: the script ended with status 100.", Actions: []ui.ButtonModel{{Label: "Retry", Small: true, Href: "/clusters/00000007/operations/1/retry"}}},
+				{Tone: ui.ToneWarn, Cluster: "friday", Href: "/clusters/00000008", Text: "Lease ends ", At: now.Add(20 * time.Hour), Actions: []ui.ButtonModel{{Label: "Extend lease", Small: true, Href: "/clusters/00000008/lease"}}},
+			},
+			Rows: listModel().Table.Rows,
+		},
 	}
 }
 
@@ -37,9 +36,9 @@ func listModel() clusterview.ListModel {
 			Live: "/clusters/rows?ids=00000042&total=3", ShowOwner: true, Now: now, Fresh: 2, FreshHref: "/clusters",
 			Columns: []ui.Column{{Label: "Name", Sort: "/clusters?sort=-name", Sorted: ui.Ascending}, {Label: "Status"}},
 			Rows: []clusterview.Row{
-				{ID: "00000042", Name: "shop-front", Href: "/clusters/00000042", Description: "the shop", State: ui.ClusterState(loom.ClusterPending), Progress: &ui.ProgressModel{Label: "Progress", Value: 9, Max: 30, Text: "9 of 30"},
-					Template: "web-cluster", Nodes: "5", Owner: "ana", Created: now.Add(-time.Hour), Expires: now.Add(20 * time.Hour), LeaseSoon: true, Last: "create", LastHref: "/clusters/00000042/operations/1", Menu: []ui.MenuItem{{Label: "Open", Href: "/clusters/00000042"}}},
-				{ID: "00000043", Name: "old", Href: "/clusters/00000043", State: ui.ClusterState(loom.ClusterTerminated), Template: "single", Nodes: "0", Owner: "bob", Created: now.Add(-90 * time.Hour)},
+				{ID: "00000042", Name: "shop-front", Href: "/clusters/00000042", Description: "the shop", State: ui.ClusterState(loom.ClusterPending).With("30 %"), Running: true, Elapsed: 42 * time.Second,
+					Template: "web-cluster", TemplateText: "Web cluster v2", Nodes: "5", NodesText: "5 nodes", Owner: "ana", Created: now.Add(-time.Hour), Expires: now.Add(20 * time.Hour), LeaseSoon: true, Menu: []ui.MenuItem{{Label: "Open", Href: "/clusters/00000042"}}},
+				{ID: "00000043", Name: "old", Href: "/clusters/00000043", State: ui.ClusterState(loom.ClusterTerminated), Template: "single", TemplateText: "single v1", Icon: "disk", Nodes: "0", NodesText: "0 nodes", Change: "Deleted", ChangeHref: "/clusters/00000043/operations/2", Changed: now.Add(-time.Hour), Open: "/clusters/00000043/open", Owner: "bob", Created: now.Add(-90 * time.Hour)},
 			},
 			Pagination: ui.PaginationModel{Label: "Pages of clusters", Next: "/clusters?after=x", Text: "2 of 5 clusters"},
 			Empty:      ui.EmptyModel{Icon: "cluster", Text: "No clusters yet.", Action: ui.ButtonModel{Label: "New cluster", Href: "/clusters/new"}},
@@ -55,7 +54,7 @@ func formModel() clusterview.FormModel {
 		Rest: clusterview.FormRest{
 			For: "web-cluster", ForProvider: "lab", Suggested: "web-cluster-ana-1", Note: "The number of nodes was set to 2.", Open: true, Differs: "changed: lease",
 			Name:           ui.FieldModel{Name: "name", Label: "Name", Error: "A name is required."},
-			Machines:       ui.FieldModel{Name: "numMachines", Label: "Number of nodes", Kind: ui.FieldNumber, Value: "3", Min: "2", Max: "50"},
+			Machines:       ui.FieldModel{Name: "numMachines", Label: "Nodes", Kind: ui.FieldNumber, Value: "3", Min: "2", Max: "50"},
 			Description:    ui.FieldModel{Name: "description", Label: "Description", Kind: ui.FieldTextarea, Optional: true, Value: "for the fair"},
 			Provider:       ui.FieldModel{Name: "provider", Label: "Provider", Kind: ui.FieldSelect, Options: []ui.Option{{Value: "lab", Label: "lab", Selected: true}}},
 			ProviderFields: []ui.FieldModel{{Name: "providerFields.token", Label: "Access token", Kind: ui.FieldPassword, Optional: true}},
@@ -76,7 +75,7 @@ func fitsPanel() clusterview.CheckPanel {
 		Layout: ui.LayoutPictureModel{ID: "check-layout", Groups: []ui.LayoutPictureGroup{
 			{Count: 1, Services: []string{"haproxy"}, Hardware: "small", Image: "debian-12"}, {Count: 2, Services: []string{"nginx"}, Hardware: "small", Image: "debian-12"},
 		}},
-		Facts:    []ui.Def{{Term: "Nodes in use afterwards", Text: "6 of 20"}},
+		Facts:    []ui.Def{{Term: "Nodes after", Text: "6 of 20"}},
 		Warnings: []string{"The tenant has no workers, so nothing would run."},
 	}
 }
@@ -114,21 +113,21 @@ func stages(planned bool) []clusterview.Stage {
 
 func previewModel() clusterview.PreviewModel {
 	return clusterview.PreviewModel{
-		ID: "ab-cd", Name: "shop-front", Title: "Preview of shop-front", Summary: "Creates 2 nodes.", Hash: "00ff", Now: now, Expires: now.Add(59 * time.Minute),
-		Banner:  ui.BannerModel{Tone: ui.ToneWarn, Text: "Things changed after this preview was made."},
-		Facts:   []ui.Def{{Term: "Provider", Text: "lab"}},
-		Nodes:   []clusterview.PreviewNode{{Hostname: "shop-front42-1000.lab.example", Services: "haproxy", Hardware: "small → 512 MiB", Image: "debian-12 → bookworm", Provider: "lab"}},
-		Changes: []clusterview.ChangeGroup{{Title: "Node (1)", Lines: []ui.ChangeModel{{Sign: ui.SignCreate, Object: "node", Name: "shop-front42-1000.lab.example", Detail: "haproxy"}}}},
-		Only:    clusterview.Choices{Label: "Show", Options: []ui.Tab{{Label: "all 2", Href: "/previews/p", Current: true}, {Label: "create 1", Href: "/previews/p?only=create"}}}, Link: "https://loom.example/previews/p",
+		ID: "ab-cd", Name: "shop-front", Title: "Create shop-front?", Effect: "Creates 2 nodes.", Hash: "00ff", Now: now, Expires: now.Add(59 * time.Minute),
+		Banner: ui.BannerModel{Tone: ui.ToneWarn, Text: "Things changed after this preview was made."},
+		Facts:  []ui.Def{{Term: "Provider", Text: "lab"}},
+		Effects: []clusterview.EffectGroup{{Sign: ui.SignCreate, Text: "13 nodes", Lines: []clusterview.Effect{
+			{Text: "1 × haproxy", Detail: "small", Nodes: "node 1000"}, {Text: "12 × nginx", Detail: "small", MoreNodes: "nodes 1001, 1002"}}}},
+		Link: "https://loom.example/previews/p", Runs: "2 tasks in 2 stages",
 		Warnings: []string{"One node holds everything."}, Graph: graph(), GraphURL: "/previews/ab-cd/graph.svg", Stages: stages(true), Config: "{}",
 		Fields: []ui.FieldModel{{Name: "providerFields.token", Label: "Access token", Kind: ui.FieldPassword}},
-		Apply:  "Create cluster shop-front", Busy: "Creating…", EditHref: "/clusters/new?preview=ab-cd",
+		Apply:  "Create shop-front", Busy: "Creating…", EditHref: "/clusters/new?preview=ab-cd",
 	}
 }
 
 func deletePreview() clusterview.PreviewModel {
 	m := previewModel()
-	m.Title, m.Apply, m.Busy, m.Heavy, m.EditHref, m.Config, m.Fields = "Preview: delete shop-front", "Delete cluster shop-front", "Deleting…", true, "", "", nil
+	m.Title, m.Apply, m.Busy, m.Heavy, m.EditHref, m.Config, m.Fields = "Delete shop-front?", "Delete shop-front", "Deleting…", true, "", "", nil
 	m.ConfirmError = "Type the name of the cluster exactly: shop-front"
 	return m
 }
@@ -141,22 +140,23 @@ func appliedPreview() clusterview.PreviewModel {
 
 func head() clusterview.HeadModel {
 	return clusterview.HeadModel{
-		ID: 42, Tab: "nodes", Name: "shop-front", State: ui.ClusterState(loom.ClusterActive), Locked: true, Delete: "/clusters/00000042/delete", DeleteWord: "Delete", DeleteWhyNot: "The cluster is protected.", LeaseNote: "The lease ends on 2 March 2026 at 12:00 UTC. The cluster stays, because it is protected.",
+		ID: 42, Tab: "nodes", Name: "shop-front", State: ui.ClusterState(loom.ClusterActive), Template: "web-cluster", Locked: true, Open: "http://10.77.1.10/", OpenFirst: true, Scale: ui.ButtonModel{Label: "Scale", Href: "/clusters/00000042/scale"},
+		Actions: []ui.MenuItem{{Label: "Scale", Href: "/clusters/00000042/scale"}, {Label: "Delete", Danger: true, Href: "/clusters/00000042/delete", WhyNot: "The cluster is protected."}}, LeaseNote: "The lease ends on 2 March 2026 at 12:00 UTC. The cluster stays, because it is protected.",
 		Facts: []ui.Def{{Term: "Owner", Text: "ana"}}, Tabs: []ui.Tab{{Label: "Overview", Href: "/clusters/00000042"}, {Label: "Nodes", Href: "/clusters/00000042/nodes", Current: true, Count: "2"}},
 	}
 }
 
 func showModel() clusterview.ShowModel {
 	h := head()
-	h.Tab, h.Locked, h.DeleteWhyNot = "", false, ""
+	h.Tab, h.Locked, h.Actions[1].WhyNot = "", false, ""
 	return clusterview.ShowModel{
 		Head: h, About: clusterview.AboutModel{ID: 42, Description: "the shop", Labels: []clusterview.LabelLink{{Text: "team=web", Href: "/clusters?label=team%3Dweb"}}, Edit: "/clusters/00000042/edit"},
 		Leftovers: clusterview.LeftoversModel{ID: 42, Delete: "/clusters/00000042/delete", Now: now, Rows: []clusterview.LeftoverRow{
 			{Hostname: "web-1.lab.example", Provider: "lab", Machine: "i-0d1c2b", Error: "the machine is locked", Tries: "4", Last: now.Add(-time.Hour)},
 			{Hostname: "web-2.lab.example", Provider: "lab", Error: "timed out", Tries: "3", Last: now.Add(-time.Hour)}}},
 		Operation: clusterview.OperationPanel{
-			ID: 42, Topic: "op:00000042/1", Title: "Create · operation 1", Href: "/clusters/00000042/operations/1", State: ui.OperationState(loom.OperationRunning, false),
-			Progress: ui.ProgressModel{Label: "Progress of create", Value: 9, Max: 30, Text: "9 of 30 tasks · 42 s"}, Note: "If it fails, what was made is deleted again.",
+			ID: 42, Topic: "op:00000042/1", Title: "Create", Href: "/clusters/00000042/operations/1", State: ui.OperationState(loom.OperationRunning, false),
+			Progress: ui.ProgressModel{Label: "Progress of create", Value: 9, Max: 30, Text: "9 of 30 tasks · 42 s"}, Note: "If it fails, Loom deletes its machines.",
 			Running: []clusterview.TaskLink{{Text: "confirm on web-1", Href: "/clusters/00000042/operations/1/tasks/2", Since: "8 s"}},
 		},
 		Connect: clusterview.ConnectModel{
@@ -164,11 +164,11 @@ func showModel() clusterview.ShowModel {
 			ID:  42, Links: []clusterview.LinkModel{{Label: "Web page", URL: "http://10.77.1.10/"}}, Live: "/clusters/00000042/panel?address=bind&part=connect",
 			Addresses: addressChoices(), Copies: copyLinks(),
 			Nodes: []clusterview.ConnectNode{
-				{Hostname: "web-1", Href: "/clusters/00000042/nodes/n1", Services: "haproxy", State: ui.NodeState(loom.NodeReady), Command: "ssh -i loom-00000042.pem loom@10.77.1.10", Reveal: "/clusters/00000042/nodes/n1/reveal"},
-				{Hostname: "web-2", Href: "/clusters/00000042/nodes/n2", Services: "nginx", State: ui.NodeState(loom.NodeCreating)},
+				{Hostname: "web-1", Href: "/clusters/00000042/nodes/n1", Command: "ssh -i loom-00000042.pem loom@10.77.1.10", Reveal: "/clusters/00000042/nodes/n1/reveal"},
+				{Hostname: "web-2", Href: "/clusters/00000042/nodes/n2", WhyNot: "no address yet"},
 			},
 		},
-		Recent: operationsModel(),
+		Last: clusterview.LastChange{ID: 42, Topic: "op:00000042/1", Text: "Created", Href: "/clusters/00000042/operations/1", By: "ana", Took: "21 s", Ended: now.Add(-time.Hour), Now: now},
 	}
 }
 
@@ -256,7 +256,7 @@ var views = []ui.Tab{{Label: "Graph", Href: "/clusters/00000042/operations/1/gra
 func operationModel() clusterview.OperationModel {
 	return clusterview.OperationModel{
 		Head: clusterview.OperationHead{
-			Ref: ref, Title: "Create · operation 1", State: ui.OperationState(loom.OperationFailing, false), Segments: ui.SegmentsModel{ID: "segments", Complete: 1, Running: 1, Failed: 1, Retrying: 9, Rest: 3},
+			Ref: ref, Title: "Create", State: ui.OperationState(loom.OperationFailing, false), Segments: ui.SegmentsModel{ID: "segments", Complete: 1, Running: 1, Failed: 1, Retrying: 9, Rest: 3},
 			Facts: []ui.Def{{Term: "By", Text: "ana"}}, Message: "1 task failed.", Waiting: "It is ending: 1 task that was begun still runs.",
 			Failed:  []clusterview.TaskLink{{Text: "install nginx on web-2", Href: "/clusters/00000042/operations/1/tasks/3", Since: "status 100"}},
 			Running: []clusterview.TaskLink{{Text: "confirm on web-1", Href: "/clusters/00000042/operations/1/tasks/2", Since: "8 s"}},
@@ -314,10 +314,9 @@ func sideModel() clusterview.TaskModel {
 // changesPreview is that of a change, in place of one that could not be applied any more.
 func changesPreview() clusterview.PreviewModel {
 	m := previewModel()
-	m.Title, m.Stale, m.More = "Preview: shrink shop-front", true, 3
+	m.Title, m.Stale, m.More = "Scale shop-front?", true, 3
 	m.Moved = []ui.ChangeModel{{Sign: ui.SignChange, Name: "Plan", Old: "2 tasks in 2 stages", New: "3 tasks in 2 stages"}}
-	m.Nodes[0].Sign = ui.SignKeep
-	m.Services = []clusterview.PreviewService{{Name: "haproxy", Nodes: 1}, {Name: "nginx", Nodes: 2, Steps: "stop on 1 node"}}
+	m.Warnings = append(m.Warnings, "All data on node 1001 is lost.")
 	m.Kept = clusterview.KeptChanges{Text: "1 node and 1 service on them", Count: 3, More: 2, Lines: []ui.ChangeModel{{Sign: ui.SignKeep, Object: "node", Name: "shop-front42-1000.lab.example", Detail: "haproxy"}}}
 	return m
 }
@@ -363,9 +362,9 @@ func logView() clusterview.OperationView {
 }
 
 func goneModel() clusterview.ShowModel {
-	m := clusterview.ShowModel{Head: head(), Connect: clusterview.ConnectModel{ID: 42, Gone: true}, Operation: clusterview.OperationPanel{ID: 42, None: true}, Recent: operationsModel(),
+	m := clusterview.ShowModel{Head: head(), Connect: clusterview.ConnectModel{ID: 42, Gone: true}, Operation: clusterview.OperationPanel{ID: 42, None: true},
 		Sets: clusterview.SetsModel{ID: 42, Sets: []clusterview.NodeSet{{Count: 1, Services: []string{"haproxy"}, All: "/a"}, {Count: 2, All: "/b"}}}}
-	m.Head.Delete, m.Head.Actions, m.Head.Again = "", nil, "/clusters/new?like=00000042"
-	m.Head.Newer, m.Head.Sync = "Template web-cluster 7 is out (this cluster uses 5).", "/clusters/00000042/sync"
+	m.Head.Actions, m.Head.Again = nil, "/clusters/new?like=00000042"
+	m.Head.Newer, m.Head.Sync = "web-cluster v7 is available.", "/clusters/00000042/sync"
 	return m
 }

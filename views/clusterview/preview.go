@@ -11,8 +11,8 @@ import (
 type PreviewModel struct {
 	ID   loom.PreviewID
 	Name string
-	// Title is the heading: "Preview of web-1".
-	Title, Summary string
+	// Title is the heading: "Create web-1?". Effect says what changes in a sentence.
+	Title, Effect string
 	// Banner says why this page came instead of the start of the operation.
 	Banner ui.BannerModel
 	Errors ui.FormErrors
@@ -21,22 +21,18 @@ type PreviewModel struct {
 	AppliedHref string
 
 	Facts []ui.Def
-	// Layout is shown where a cluster is made.
-	Layout ui.LayoutPictureModel
-	Nodes  []PreviewNode
-	// Services are those of the cluster, and those that go.
-	Services []PreviewService
-	Changes  []ChangeGroup
-	// More is how many changes are not listed, Kept what stays as it is.
-	More int
-	Kept KeptChanges
+	// Effects are what applying changes. More is how many changes are not listed, Kept what
+	// stays.
+	Effects []EffectGroup
+	More    int
+	Kept    KeptChanges
 	// Stale says that this preview takes the place of one that could not be applied
 	// any more; Moved is in what they differ.
-	Stale bool
-	Moved []ui.ChangeModel
-	// Only are links that leave other signs out; none where all lines have the same.
-	Only     Choices
+	Stale    bool
+	Moved    []ui.ChangeModel
 	Warnings []string
+	// Runs sums the plan up: "21 tasks in 9 stages".
+	Runs     string
 	Graph    ui.DAGModel
 	GraphURL string
 	Stages   []Stage
@@ -48,7 +44,7 @@ type PreviewModel struct {
 	Now     time.Time
 	// Fields must be given now: they were not stored.
 	Fields []ui.FieldModel
-	// Apply is the button: "Create cluster web-1".
+	// Apply is the button: "Create web-1".
 	Apply, Busy string
 	// Heavy asks for the name to be typed.
 	Heavy        bool
@@ -59,11 +55,16 @@ type PreviewModel struct {
 	Link string
 }
 
-// ChangeGroup is what changes of one sort of thing.
-type ChangeGroup struct {
-	Title string
-	Lines []ui.ChangeModel
+// EffectGroup is what changes alike: "3 nodes" that are created.
+type EffectGroup struct {
+	Sign  ui.ChangeSign
+	Text  string
+	Lines []Effect
 }
+
+// Effect is one thing that changes, on the nodes of these numbers; MoreNodes instead of Nodes
+// folds many of them.
+type Effect struct{ Text, Detail, Nodes, MoreNodes string }
 
 // KeptChanges is what stays as it is, in one line that opens.
 type KeptChanges struct {
@@ -73,19 +74,4 @@ type KeptChanges struct {
 	// Count is how many lines there are, More how many of them are not listed.
 	Count, More int
 	Open        bool
-}
-
-// PreviewNode is a planned machine. Sign is what becomes of it, empty where the same
-// becomes of all.
-type PreviewNode struct {
-	Hostname, Services, Hardware, Image, Provider string
-	Sign                                          ui.ChangeSign
-}
-
-// PreviewService is a service: on how many nodes it is then, and what is done, empty
-// for nothing.
-type PreviewService struct {
-	Name  string
-	Nodes int
-	Steps string
 }

@@ -11,19 +11,21 @@ import (
 type HeadModel struct {
 	ID loom.ClusterID
 	// Tab is the word of the present tab, empty for the overview.
-	Tab   string
-	Name  string
-	State ui.State
-	// Trouble says what is wrong on nodes, one line each; Check is where checks are asked
-	// for, empty for who may not.
+	Tab  string
+	Name string
+	// Template and Icon make the tile.
+	Template, Icon string
+	State          ui.State
+	// Trouble says what is wrong on nodes, one line each.
 	Trouble []string
-	Check   string
 	// Locked says that the cluster is protected.
 	Locked bool
-	// Delete leads to the confirmation; DeleteWhyNot says why not now.
-	Delete       string
-	DeleteWhyNot string
-	DeleteWord   string
+	// Open leads to what its services serve, "" where nothing does. Scale is the other
+	// button, without Href where scaling is not offered; OpenFirst says which is the primary one,
+	// ScaleFirst the other.
+	Open                  string
+	Scale                 ui.ButtonModel
+	OpenFirst, ScaleFirst bool
 	// Again leads to the form for a new cluster like this one, for one that is gone.
 	Again string
 	// Newer says that there is a newer version of the template; Sync shows what it
@@ -50,9 +52,19 @@ type ShowModel struct {
 	Connect   ConnectModel
 	Sets      SetsModel
 	About     AboutModel
-	Recent    OperationsModel
+	Last      LastChange
 	// Revealed is shown once, for browsers without scripts.
 	Revealed *RevealModel
+}
+
+// LastChange is the newest operation once it is complete.
+type LastChange struct {
+	ID loom.ClusterID
+	// Topic is the one of the operation, empty before the first.
+	Topic string
+	// Text is empty while an operation runs, and after one that failed.
+	Text, Href, By, Took string
+	Ended, Now           time.Time
 }
 
 // OperationPanel is the newest operation on the cluster's page.
@@ -132,8 +144,6 @@ type LinkModel struct{ Label, URL string }
 // ConnectNode is a machine to sign in to.
 type ConnectNode struct {
 	Hostname, Href string
-	Services       string
-	State          ui.State
 	// Command signs the viewer in; without one WhyNot says why.
 	Command, WhyNot string
 	// Links are those of its services, to open in a browser.
@@ -203,10 +213,12 @@ type NodeSet struct {
 	All string
 }
 
-// SetsModel sums the nodes up by what is on them.
+// SetsModel shows the nodes by what is on them.
 type SetsModel struct {
 	ID   loom.ClusterID
 	Sets []NodeSet
+	// Boxes says that each node has a box, in Rows; else the boxes are those of the States.
+	Boxes bool
 }
 
 // CopyModel is something to copy or to store as a file.
@@ -220,11 +232,13 @@ type CopyModel struct {
 type NodeRow struct {
 	ID             string
 	Hostname, Href string
-	State          ui.State
-	Addresses      []string
-	Hardware       string
-	Image          string
-	Services       []ServiceOn
+	// Number is what it is called beside the others: "1001".
+	Number    string
+	State     ui.State
+	Addresses []string
+	Hardware  string
+	Image     string
+	Services  []ServiceOn
 	// Command signs the viewer in; without one WhyNot says why.
 	Command, WhyNot string
 	// Leaving says that the node is on its way out.

@@ -284,7 +284,7 @@ func NodesPart(m NodesModel) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if m.None {
-			templ_7745c5c3_Err = ui.Empty(ui.EmptyModel{Icon: "server", Text: "This cluster has no nodes any more."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Empty(ui.EmptyModel{Icon: "server", Text: "This cluster has no nodes."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

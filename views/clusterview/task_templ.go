@@ -515,7 +515,7 @@ func TaskPanelPart(m TaskPanel) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "<p class=\"u-small u-muted\">What the attempt told of its node; secrets are not shown.</p></div></details> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "<p class=\"u-small u-muted\">Facts that the attempt reported. Secrets are not shown.</p></div></details> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -534,7 +534,7 @@ func TaskPanelPart(m TaskPanel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = taskDeps(m.Side, "Waited for by", "Nothing waits for it.", m.After, nil).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = taskDeps(m.Side, "Blocks", "No task depends on it.", m.After, nil).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -51,7 +51,6 @@ type Area string
 // The areas. AreaAccount has no link in the area switch; the user menu leads there.
 const (
 	AreaClusters Area = "clusters"
-	AreaCatalog  Area = "catalog"
 	AreaAdmin    Area = "admin"
 	AreaSystem   Area = "system"
 	AreaAccount  Area = "account"
@@ -79,8 +78,8 @@ type Model struct {
 	// Anonymous pages may be read by people who are not signed in: no areas, and a
 	// link to sign in instead of the user menu.
 	Anonymous bool
-	// ShowCatalog, ShowAdmin and ShowSystem say which areas the switch offers.
-	ShowCatalog, ShowAdmin, ShowSystem bool
+	// ShowAdmin and ShowSystem say which areas the switch offers beside that of the clusters.
+	ShowAdmin, ShowSystem bool
 
 	Area Area
 	// Rail defaults to that of the area, with the entry of Here current.
@@ -140,22 +139,35 @@ func railOf(area Area) []RailItem {
 	switch area {
 	case AreaClusters:
 		return []RailItem{
+			{Label: "Home", Icon: "home", Href: route.Home()},
 			{Label: "Clusters", Icon: "cluster", Href: route.Clusters()},
-			{Label: "New cluster", Icon: "plus", Href: route.ClusterNew()},
-			{Heading: "What was"},
 			{Label: "Activity", Icon: "activity", Href: route.Activity()},
-			{Label: "Usage", Icon: "clock", Href: route.Usage()},
+			{Label: "Usage", Icon: "chart", Href: route.Usage()},
+			{Heading: "Catalog"},
+			{Label: "Templates", Icon: "template", Href: route.Catalog()},
+			{Label: "Services", Icon: "box", Href: route.Services()},
 		}
 	case AreaAdmin:
 		return []RailItem{
-			{Label: "Overview", Icon: "activity", Href: route.Admin()},
+			{Label: "Overview", Icon: "monitor", Href: route.Admin()},
 			{Heading: "Catalog"},
 			{Label: "Templates", Icon: "template", Href: route.AdminKind(loom.KindTemplate)},
+			{Label: "Partial templates", Icon: "layers", Href: route.AdminKind(loom.KindPartialTemplate)},
 			{Label: "Services", Icon: "box", Href: route.AdminKind(loom.KindService)},
+			{Label: "Files", Icon: "file", Href: route.AdminResources()},
+			{Label: "Import and export", Icon: "download", Href: route.AdminTransfer()},
 			{Heading: "Machines"},
 			{Label: "Providers", Icon: "cloud", Href: route.AdminKind(loom.KindProvider)},
 			{Label: "Hardware types", Icon: "cpu", Href: route.AdminKind(loom.KindHardwareType)},
 			{Label: "Image types", Icon: "disk", Href: route.AdminKind(loom.KindImageType)},
+			{Heading: "People"},
+			{Label: "Users", Icon: "user", Href: route.AdminUsers()},
+			{Heading: "Tenant"},
+			{Label: "Usage", Icon: "chart", Href: route.AdminUsage()},
+			{Label: "Queue", Icon: "clock", Href: route.AdminQueue()},
+			{Label: "Hooks", Icon: "external", Href: route.AdminHooks()},
+			{Label: "Audit log", Icon: "list", Href: route.AdminAudit()},
+			{Label: "Settings", Icon: "settings", Href: route.AdminSettings()},
 		}
 	case AreaAccount:
 		return []RailItem{
@@ -165,8 +177,24 @@ func railOf(area Area) []RailItem {
 			{Label: "Sessions", Icon: "monitor", Href: route.AccountSessions()},
 			{Label: "Activity", Icon: "activity", Href: route.AccountActivity()},
 		}
-	case AreaCatalog, AreaSystem:
-		return nil
+	case AreaSystem:
+		return []RailItem{
+			{Label: "Overview", Icon: "monitor", Href: route.System()},
+			{Label: "Status", Icon: "check-circle", Href: route.SystemStatus()},
+			{Label: "Tenants", Icon: "layers", Href: route.SystemTenants()},
+			{Label: "Clusters", Icon: "cluster", Href: route.SystemClusters()},
+			{Label: "Activity", Icon: "activity", Href: route.SystemActivity()},
+			{Label: "Usage", Icon: "chart", Href: route.SystemUsage()},
+			{Label: "Audit log", Icon: "list", Href: route.SystemAudit()},
+			{Heading: "Work"},
+			{Label: "Workers", Icon: "server", Href: route.SystemWorkers()},
+			{Label: "Queues", Icon: "clock", Href: route.SystemQueues()},
+			{Label: "River jobs", Icon: "file", Href: route.SystemJobs()},
+			{Label: "Hooks", Icon: "external", Href: route.SystemHooks()},
+			{Heading: "Machines"},
+			{Label: "Orphans", Icon: "disk", Href: route.SystemOrphans()},
+			{Label: "Plugin types", Icon: "box", Href: route.SystemPlugins()},
+		}
 	}
 	return nil
 }
@@ -178,16 +206,17 @@ func (m Model) rail() []RailItem {
 	return Rail(m.Area, m.Here)
 }
 
+// areas are those of the switch; whoever has only one needs none.
 func (m Model) areas() []RailItem {
-	areas := []RailItem{{Label: "Clusters", Href: route.Clusters(), Current: m.Area == AreaClusters}}
-	if m.ShowCatalog {
-		areas = append(areas, RailItem{Label: "Catalog", Href: route.Catalog(), Current: m.Area == AreaCatalog})
-	}
+	areas := []RailItem{{Label: "Clusters", Href: route.Home(), Current: m.Area == AreaClusters}}
 	if m.ShowAdmin {
 		areas = append(areas, RailItem{Label: "Admin", Href: route.Admin(), Current: m.Area == AreaAdmin})
 	}
 	if m.ShowSystem {
 		areas = append(areas, RailItem{Label: "System", Href: route.System(), Current: m.Area == AreaSystem})
+	}
+	if len(areas) == 1 {
+		return nil
 	}
 	return areas
 }

@@ -83,6 +83,9 @@ func ClusterMaintenanceEnd(id loom.ClusterID) string {
 	return join("clusters", id.String(), "maintenance", "end")
 }
 
+// ClusterOpen leads to what the services of a cluster serve.
+func ClusterOpen(id loom.ClusterID) string { return join("clusters", id.String(), "open") }
+
 // ClusterDelete confirms (GET) and starts (POST) the deletion of a cluster.
 func ClusterDelete(id loom.ClusterID) string { return ClusterVerb(id, "delete") }
 

@@ -121,6 +121,9 @@ func AccountSessions() string { return "/account/sessions" }
 // Catalog is the gallery of templates for users.
 func Catalog() string { return "/catalog" }
 
+// Services lists the services for users.
+func Services() string { return "/services" }
+
 // CatalogTemplate is a template as users see it.
 func CatalogTemplate(name string) string { return join("catalog", name) }
 

@@ -27,6 +27,7 @@ func TestURLs(t *testing.T) {
 		route.AccountToken("7", "revoke"):                         "/account/tokens/7/revoke",
 		route.AccountSessions():                                   "/account/sessions",
 		route.Catalog():                                           "/catalog",
+		route.Services():                                          "/services",
 		route.CatalogTemplate("web-cluster"):                      "/catalog/web-cluster",
 		route.CatalogService("nginx"):                             "/catalog/services/nginx",
 		route.Events():                                            "",

@@ -270,5 +270,5 @@ func (m SizesModel) Describe() string {
 	if len(parts) == 0 {
 		return "No size was tried."
 	}
-	return "Number of nodes: " + strings.Join(parts, ", ") + "."
+	return "Nodes: " + strings.Join(parts, ", ") + "."
 }

@@ -71,6 +71,20 @@ type MenuModel struct {
 	Items    []MenuItem
 }
 
+// whyNot is the reason that several entries share, which is said once, above them.
+func (m MenuModel) whyNot() string {
+	count, most := map[string]int{}, ""
+	for _, item := range m.Items {
+		if item.WhyNot == "" {
+			continue
+		}
+		if count[item.WhyNot]++; count[item.WhyNot] > 1 && count[item.WhyNot] > count[most] {
+			most = item.WhyNot
+		}
+	}
+	return most
+}
+
 // MenuItem is one entry of a menu: a link with Href, a POST form with Post, or a
 // disabled text with WhyNot.
 type MenuItem struct {

@@ -41,7 +41,7 @@
 //	<form method="post" action={ … } hx-post={ … } hx-target="#dialog" data-once data-confirm-name={ m.Name }>
 //		@ui.Field(ui.FieldModel{Name: "confirm", Label: "Type the name of the cluster"})
 //		@ui.DialogFoot(route.Cluster(m.ID)) {
-//			@ui.Button(ui.ButtonModel{Label: "Delete cluster " + m.Name, Busy: "Deleting…", Kind: ui.DangerFilled,
+//			@ui.Button(ui.ButtonModel{Label: "Delete " + m.Name, Busy: "Deleting…", Kind: ui.DangerFilled,
 //				Submit: true, Attrs: templ.Attributes{"data-confirm": true}})
 //		}
 //	</form>

@@ -186,7 +186,7 @@ type Tab struct {
 	Bad   bool
 }
 
-// Crumb is a step of the breadcrumbs; the last has no Href.
+// Crumb is a step of the breadcrumbs; the last is the page itself, without Href.
 type Crumb struct {
 	Label string
 	Href  string
@@ -226,8 +226,11 @@ type BannerModel struct {
 	Post       bool
 }
 
-func (m BannerModel) icon() string {
-	switch m.Tone {
+func (m BannerModel) icon() string { return ToneIcon(m.Tone) }
+
+// ToneIcon is the icon of a message in a tone.
+func ToneIcon(t Tone) string {
+	switch t {
 	case ToneOK:
 		return "check-circle"
 	case ToneWarn:
@@ -236,6 +239,7 @@ func (m BannerModel) icon() string {
 		return "error"
 	case ToneHold:
 		return "pause"
+	case ToneRun, ToneIdle:
 	}
 	return "info"
 }

@@ -1,6 +1,8 @@
 package ui
 
 import (
+	"strconv"
+	"strings"
 	"time"
 
 	"loom/app/loom"
@@ -56,6 +58,44 @@ var clusterStates = map[loom.ClusterStatus]State{
 
 // ClusterState shows a cluster status.
 func ClusterState(s loom.ClusterStatus) State { return known(clusterStates, s) }
+
+// ClusterBadge shows what is going on with a cluster: the action that runs, with how much of
+// it is done; else that it failed or was refused; else its health; else its status.
+func ClusterBadge(status loom.ClusterStatus, p loom.Progress, h loom.ClusterHealth, now time.Time) State {
+	state := ClusterState(status)
+	switch {
+	case status == loom.ClusterTerminated:
+	case p.Status != "" && !p.Status.Final():
+		if state = (State{Word: p.Action.Doing(), Icon: "ring", Tone: ToneRun}); p.Status == loom.OperationPaused {
+			state.Icon, state.Tone, state.Detail = "pause", ToneHold, "paused"
+		} else if p.Total > 0 {
+			state.Detail = strconv.Itoa(100*p.Done/p.Total) + " %"
+		}
+	case status == loom.ClusterIncomplete || status == loom.ClusterInconsistent:
+		if p.Status == "" || p.Status == loom.OperationComplete {
+			break
+		}
+		if state = (State{Word: capital(p.Action.Verb()) + " failed", Icon: "error", Tone: ToneBad}); p.Started.IsZero() {
+			state = State{Word: "Refused", Icon: "ban", Tone: ToneIdle}
+		} else if p.Status == loom.OperationAborted {
+			state = State{Word: capital(p.Action.Verb()) + " aborted", Icon: "ban", Tone: ToneWarn}
+		}
+	case status == loom.ClusterActive && h.Status != "" && h.Status != loom.HealthOff:
+		if state = HealthState(h.Status, h.CheckedAt, now); len(h.Maintenance) > 0 {
+			state.Tone = ToneIdle
+		}
+	case status == loom.ClusterActive:
+		state.Tone = ToneIdle // nobody has looked yet
+	}
+	return state
+}
+
+func capital(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
 
 var operationStates = map[loom.OperationStatus]State{
 	loom.OperationNotSubmitted: {Word: "Waiting", Icon: "circle", Tone: ToneIdle},

@@ -48,8 +48,7 @@ func units(major int64, majorUnit string, minor int64, minorUnit string) string 
 	return fmt.Sprintf("%d %s %d %s", major, majorUnit, minor, minorUnit)
 }
 
-// Relative gives a time as seen from now: "just now", "5 minutes ago", "in 3
-// days". What is to come is rounded to the nearest unit. The zero time is "never".
+// Relative gives a time as seen from now: "just now", "5 min ago", "in 3 d". What is to come is rounded to the nearest unit. The zero time is "never".
 func Relative(t, now time.Time) string {
 	if t.IsZero() {
 		return "never"
@@ -66,17 +65,17 @@ func Relative(t, now time.Time) string {
 	case d < 10*time.Second:
 		return "just now"
 	case d < time.Minute:
-		text = plural(int(d/time.Second), "second")
+		text = whole(d/time.Second, "s")
 	case minutes < time.Hour:
-		text = plural(int(minutes/time.Minute), "minute")
+		text = whole(minutes/time.Minute, "min")
 	case hours < 48*time.Hour:
-		text = plural(int(hours/time.Hour), "hour")
+		text = whole(hours/time.Hour, "h")
 	case days < 60*24*time.Hour:
-		text = plural(int(days/(24*time.Hour)), "day")
+		text = whole(days/(24*time.Hour), "d")
 	case d < 730*24*time.Hour:
-		text = plural(int((d+15*24*time.Hour)/(30*24*time.Hour)), "month")
+		text = whole((d+15*24*time.Hour)/(30*24*time.Hour), "mo")
 	default:
-		text = plural(int(d/(365*24*time.Hour)), "year")
+		text = whole(d/(365*24*time.Hour), "y")
 	}
 	if future {
 		return "in " + text
@@ -87,7 +86,10 @@ func Relative(t, now time.Time) string {
 // Absolute gives a time in full, with its zone: "Fri 12 Jun 2026, 14:00:05 CEST".
 func Absolute(t time.Time) string { return t.Format("Mon 2 Jan 2006, 15:04:05 MST") }
 
-func plural(n int, word string) string { return Count(n, word, word+"s") }
+func whole(n time.Duration, unit string) string { return strconv.Itoa(int(n)) + " " + unit }
+
+// Version gives the version of an entry or a file: "v2".
+func Version(n int) string { return "v" + strconv.Itoa(n) }
 
 // Count gives a number with the fitting word: "1 node", "5 nodes".
 func Count(n int, one, many string) string {

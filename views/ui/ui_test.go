@@ -49,16 +49,16 @@ func TestTimes(t *testing.T) {
 	}
 	now := time.Date(2026, 6, 12, 14, 0, 0, 0, time.UTC)
 	for at, want := range map[time.Time]string{
-		{}: "never", now.Add(-3 * time.Second): "just now", now.Add(-30 * time.Second): "30 seconds ago",
-		now.Add(-time.Minute): "1 minute ago", now.Add(30 * time.Hour): "in 30 hours", now.Add(72 * time.Hour): "in 3 days",
-		now.Add(2*time.Hour - time.Second): "in 2 hours", now.Add(89 * time.Minute): "in 1 hour", now.Add(-89 * time.Minute): "1 hour ago",
-		now.Add(3599 * time.Second): "in 1 hour", now.Add(6*24*time.Hour + 23*time.Hour): "in 7 days", now.AddDate(-3, 0, 0): "3 years ago", now.AddDate(0, 0, -90): "3 months ago",
+		{}: "never", now.Add(-3 * time.Second): "just now", now.Add(-30 * time.Second): "30 s ago",
+		now.Add(-time.Minute): "1 min ago", now.Add(30 * time.Hour): "in 30 h", now.Add(72 * time.Hour): "in 3 d",
+		now.Add(2*time.Hour - time.Second): "in 2 h", now.Add(89 * time.Minute): "in 1 h", now.Add(-89 * time.Minute): "1 h ago",
+		now.Add(3599 * time.Second): "in 1 h", now.Add(6*24*time.Hour + 23*time.Hour): "in 7 d", now.AddDate(-3, 0, 0): "3 y ago", now.AddDate(0, 0, -90): "3 mo ago",
 	} {
 		if got := ui.Relative(at, now); got != want {
 			t.Errorf("Relative(%v) = %q, want %q", at, got, want)
 		}
 	}
-	if got := golden.Render(t, ui.Time(now.Add(-time.Hour), now)); got != `<time datetime="2026-06-12T13:00:00Z" title="Fri 12 Jun 2026, 13:00:00 UTC" data-age="3600">1 hour ago</time>` {
+	if got := golden.Render(t, ui.Time(now.Add(-time.Hour), now)); got != `<time datetime="2026-06-12T13:00:00Z" title="Fri 12 Jun 2026, 13:00:00 UTC" data-age="3600">1 h ago</time>` {
 		t.Errorf("got %s", got)
 	}
 }

@@ -39,6 +39,7 @@ func (s *Server) Documents(get func(string, page.Document)) {
 	get(route.Catalog(), templates)
 	get(route.Catalog()+"/{template}", page.Document{Path: page.TemplateDocument, Calls: []page.DocumentCall{
 		page.APICall("Create a cluster from it", http.MethodPost, "/v2/clusters", `{"name":"web-1","clusterTemplate":{doc.name},"numMachines":{doc.size|3}}`)}})
+	get(route.Services(), page.Document{Path: "/v2/services", List: true, Query: page.FixedParams([]string{"deprecated", "false"}, "q"), Columns: page.EntryColumns})
 	get(route.Catalog()+"/services/{service}", page.Document{Path: "/v2/services/{service}"})
 	for _, kind := range loom.TenantKinds {
 		base, list := "/v2/"+string(kind), route.AdminKind(kind)

@@ -45,7 +45,7 @@ func (s *Server) catalogGallery(w http.ResponseWriter, r *http.Request, actor lo
 		}
 		m.Cards = append(m.Cards, card)
 	}
-	page := layout.Model{Title: "Templates", Section: "Catalog", Area: layout.AreaCatalog, Here: route.Catalog()}
+	page := layout.Model{Title: "Templates", Section: "Catalog", Area: layout.AreaClusters, Here: route.Catalog()}
 	return s.Render(w, r, actor, http.StatusOK, page, catalogview.GalleryPage(m))
 }
 
@@ -117,7 +117,7 @@ func (s *Server) catalogTemplate(w http.ResponseWriter, r *http.Request, actor l
 	if title == "" {
 		title = t.Name
 	}
-	page := layout.Model{Title: title, Section: "Catalog", Area: layout.AreaCatalog, Here: route.Catalog(),
+	page := layout.Model{Title: title, Section: "Catalog", Area: layout.AreaClusters, Here: route.Catalog(),
 		Crumbs: []ui.Crumb{{Label: "Templates", Href: route.Catalog()}, {Label: t.Name}}}
 	return s.Render(w, r, actor, http.StatusOK, page, catalogview.TemplatePage(m))
 }

@@ -13,6 +13,7 @@ func (s *Server) Routes() []page.Route {
 	routes := []page.Route{
 		page.Get(route.Catalog(), loom.Read, s.catalogGallery),
 		page.Get(route.Catalog()+"/{template}", loom.Read, s.catalogTemplate),
+		page.Get(route.Services(), loom.Read, s.catalogServices),
 		page.Get(route.Catalog()+"/services/{service}", loom.Read, s.catalogService),
 
 		page.Post(route.AdminStarter(), loom.Publish, s.adminStarter),

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"loom/app/catalog"
 	"loom/app/httpx"
 	"loom/app/loom"
 	"loom/app/web/page"
@@ -12,6 +13,35 @@ import (
 	"loom/views/route"
 	"loom/views/ui"
 )
+
+// catalogServices lists the services that are not deprecated.
+func (s *Server) catalogServices(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	q, deprecated := r.URL.Query(), false
+	list, err := s.Catalog.Entries(r.Context(), actor, loom.KindService, catalog.ListInput{
+		Page: loom.Page{Limit: s.PageRows(r), After: q.Get("after"), Before: q.Get("before")}, Q: q.Get(catalogview.FieldQ), Deprecated: &deprecated,
+	})
+	if err != nil {
+		return err
+	}
+	m := catalogview.ServicesModel{Q: q.Get(catalogview.FieldQ), Pages: ui.PaginationModel{Label: "Pages of services", Text: ui.Count(list.Total, "service", "services")}}
+	at := func(after, before string) string {
+		return route.Query(route.Services(), catalogview.FieldQ, m.Q, "after", after, "before", before)
+	}
+	if list.Next != "" {
+		m.Pages.Next = at(list.Next, "")
+	}
+	if list.Prev != "" {
+		m.Pages.Prev = at("", list.Prev)
+	}
+	for _, item := range list.Items {
+		service := item.Entry.(*loom.Service)
+		m.Rows = append(m.Rows, catalogview.ListedService{
+			Name: service.Name, Label: service.Label, Description: service.Description, Icon: service.Icon, Href: route.CatalogService(service.Name), Version: item.Version,
+		})
+	}
+	frame := layout.Model{Title: "Services", Section: "Catalog", Area: layout.AreaClusters, Here: route.Services()}
+	return s.Render(w, r, actor, http.StatusOK, frame, catalogview.ServicesPage(m))
+}
 
 // catalogService shows one service to users, or with ?as=json the stored document.
 func (s *Server) catalogService(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
@@ -46,8 +76,8 @@ func (s *Server) catalogService(w http.ResponseWriter, r *http.Request, actor lo
 	if title == "" {
 		title = name
 	}
-	frame := layout.Model{Title: title, Section: "Catalog", Area: layout.AreaCatalog, Here: route.Catalog(),
-		Crumbs: []ui.Crumb{{Label: "Templates", Href: route.Catalog()}, {Label: name}}}
+	frame := layout.Model{Title: title, Section: "Catalog", Area: layout.AreaClusters, Here: route.Services(),
+		Crumbs: []ui.Crumb{{Label: "Services", Href: route.Services()}, {Label: name}}}
 	return s.Render(w, r, actor, http.StatusOK, frame, catalogview.ServicePage(m))
 }
 

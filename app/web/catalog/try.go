@@ -184,7 +184,7 @@ func tryFields(f *tryForm, t clusters.DryRun, providers []string, errs ui.FormEr
 	}
 	provider, hardware, image := f.of("provider"), f.of("hardwaretype"), f.of("imagetype")
 	m := templateview.TryFields{
-		Machines: number(templateview.FieldTryMachines, "Number of nodes", "Looked at closely. Empty takes the smallest that works."),
+		Machines: number(templateview.FieldTryMachines, "Nodes", "Looked at closely. Empty takes the smallest that works."),
 		From:     number(templateview.FieldTryFrom, "Sizes from", ""), To: number(templateview.FieldTryTo, "to", ""),
 		Provider: ui.FieldModel{Name: templateview.FieldTryProvider, Label: "Provider", Kind: ui.FieldSelect, Optional: true, Error: errs.For(templateview.FieldTryProvider)},
 		Hardware: page.TypeField(templateview.FieldTryHardware, "Hardware type", nil, hardware, "", nil, errs),

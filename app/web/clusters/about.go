@@ -110,7 +110,7 @@ func (c clusterWriting) against(stored clusters.EditedText) clusterWriting {
 	}
 	c.changes = page.ChangesOf(catalog.Differences(tree(stored.Description, stored.Labels), tree(c.description, mine)))
 	c.seenDescription, c.seenLabels = stored.Description, labelLines(stored.Labels)
-	c.clash = "Somebody else has changed this since you began to write. Below stands what you wrote: take over what should stay of theirs, keep yours, or take theirs."
+	c.clash = "Somebody else saved a change while you were editing. Copy what you need from theirs, keep yours, or take theirs."
 	return c
 }
 
@@ -130,7 +130,7 @@ func readLabels(text string) (map[string]string, []loom.FieldError) {
 		case !found || key == "":
 			errs = append(errs, loom.FieldError{Field: "labels", Message: fmt.Sprintf("Line %d is “%.40s”; write key=value.", i+1, line)})
 		case twice:
-			errs = append(errs, loom.FieldError{Field: "labels", Message: fmt.Sprintf("Line %d: the label “%.40s” is there twice.", i+1, key)})
+			errs = append(errs, loom.FieldError{Field: "labels", Message: fmt.Sprintf("Line %d: the label “%.40s” appears twice.", i+1, key)})
 		default:
 			labels[key] = strings.TrimSpace(value)
 		}

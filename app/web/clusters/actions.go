@@ -2,7 +2,6 @@ package clusters
 
 import (
 	"cmp"
-	"strconv"
 
 	"github.com/a-h/templ"
 
@@ -22,34 +21,40 @@ func clusterActions(actor loom.Actor, v clusters.ClusterView) []ui.MenuItem {
 	services := func(verb string) string { return route.ClusterServices(v.ID, verb) }
 	items := []ui.MenuItem{
 		{Label: "Scale", Icon: "layers", Href: route.ClusterScale(v.ID), WhyNot: v.Allowed[loom.ChangeExpand]},
-		{Label: "Reconfigure", Icon: "settings", Href: route.ClusterVerb(v.ID, "reconfigure"), WhyNot: v.Allowed[loom.ChangeConfigure]},
+		{Label: "Change config", Icon: "settings", Href: route.ClusterVerb(v.ID, "reconfigure"), WhyNot: v.Allowed[loom.ChangeConfigure]},
 		{Label: "Add services", Icon: "plus", Href: services("add"), WhyNot: v.Allowed[loom.ChangeAddServices]},
 		{Label: "Remove services", Icon: "minus", Href: services("remove"), WhyNot: v.Allowed[loom.ChangeRemoveServices]},
-		{Label: "Start all services", Icon: "play", Href: services("start"), WhyNot: v.Allowed[loom.ChangeStart], Divider: true},
-		{Label: "Stop all services", Icon: "square", Href: services("stop"), WhyNot: v.Allowed[loom.ChangeStop]},
-		{Label: "Restart all services", Icon: "rotate", Href: services("restart"), WhyNot: v.Allowed[loom.ChangeRestart]},
-		{Label: "Upgrade", Icon: "arrow-up", Href: at(loom.ChangeUpgrade), WhyNot: v.Allowed[loom.ChangeUpgrade], Divider: true},
-		{Label: "Change hardware", Icon: "cpu", Href: at(loom.ChangeResize), WhyNot: v.Allowed[loom.ChangeResize]},
-		{Label: "Repair nodes", Icon: "shield", Href: at(loom.ChangeRepair), WhyNot: v.Allowed[loom.ChangeRepair]},
+		{Label: "Start services", Icon: "play", Href: services("start"), WhyNot: v.Allowed[loom.ChangeStart], Divider: true},
+		{Label: "Stop services", Icon: "square", Href: services("stop"), WhyNot: v.Allowed[loom.ChangeStop]},
+		{Label: "Restart services", Icon: "rotate", Href: services("restart"), WhyNot: v.Allowed[loom.ChangeRestart]},
 	}
-	if v.NewerTemplate > 0 { // the banner above the tabs says it as well
-		items = append(items, ui.MenuItem{Label: "Sync template to version " + strconv.Itoa(v.NewerTemplate), Icon: "template", Href: at(loom.ChangeSync), WhyNot: v.Allowed[loom.ChangeSync]})
+	if len(v.Health.Nodes) > 0 && v.Status == loom.ClusterActive && actor.May(loom.Operate, loom.OwnedBy(v.Owner)) == nil {
+		items = append(items, ui.MenuItem{Label: "Check now", Icon: "activity", Post: route.ClusterVerb(v.ID, "check")})
 	}
+	items = append(items,
+		ui.MenuItem{Label: "Update services", Icon: "arrow-up", Href: at(loom.ChangeUpgrade), WhyNot: v.Allowed[loom.ChangeUpgrade], Divider: true},
+		ui.MenuItem{Label: "Change hardware", Icon: "cpu", Href: at(loom.ChangeResize), WhyNot: v.Allowed[loom.ChangeResize]},
+		ui.MenuItem{Label: "Repair nodes", Icon: "shield", Href: at(loom.ChangeRepair), WhyNot: v.Allowed[loom.ChangeRepair]},
+	)
 	if v.Latest != nil && v.Latest.Action != loom.ClusterCreate && v.Latest.Action != loom.ClusterDelete && v.Latest.Action != loom.ClusterAuthorize {
-		items = append(items, ui.MenuItem{Label: "Roll back operation " + strconv.Itoa(v.Latest.Ref.Number), Icon: "back",
+		items = append(items, ui.MenuItem{Label: "Roll back last change", Icon: "back",
 			Href: route.OperationVerb(v.Latest.Ref, "rollback"), WhyNot: v.Allowed[loom.ChangeRollback]})
 	}
-	protect := ui.MenuItem{Label: "Protect", Icon: "lock", Post: route.ClusterProtect(v.ID, !v.Protected), WhyNot: v.Allowed[loom.ChangeEdit]}
+	protect := ui.MenuItem{Label: "Protect", Icon: "lock", Post: route.ClusterProtect(v.ID, !v.Protected), WhyNot: v.Allowed[loom.ChangeEdit], Divider: true}
 	if v.Protected {
-		protect.Label = "Take the protection off"
+		protect.Label = "Unprotect"
 	}
-	lease := route.ClusterLease(v.ID)
-	items = append(items,
-		ui.MenuItem{Label: "Change the lease", Icon: "clock", Href: lease, WhyNot: v.Allowed[loom.ChangeLease], Attrs: ui.OpensDialog(lease), Divider: true},
-		ui.MenuItem{Label: "Duplicate", Icon: "copy", Href: route.ClusterNewLike(v.ID)},
-		ui.MenuItem{Label: "Edit description and labels", Icon: "edit", Href: route.ClusterEdit(v.ID), WhyNot: v.Allowed[loom.ChangeEdit]}, protect,
-	)
-	return append(items, ownerAction(actor, v)...)
+	items = append(items, protect, ui.MenuItem{Label: "Duplicate", Icon: "copy", Href: route.ClusterNewLike(v.ID)})
+	items = append(items, ownerAction(actor, v)...)
+	if _, offered := v.Allowed[loom.ChangeDelete]; offered {
+		why, abortFirst := deletable(v)
+		remove := ui.MenuItem{Label: "Delete", Icon: "trash", Danger: true, Href: route.ClusterDelete(v.ID), WhyNot: why, Divider: true, Attrs: ui.OpensDialog(route.ClusterDelete(v.ID))}
+		if abortFirst {
+			remove.Label = "Abort and delete"
+		}
+		items = append(items, remove)
+	}
+	return items
 }
 
 // nodeActions is what can be done to one node.
@@ -140,12 +145,12 @@ func operationActions(v clusters.ClusterView, op loom.Operation) []ui.ButtonMode
 		}
 	case op.Status == loom.OperationComplete:
 		if op.Action != loom.ClusterCreate && op.Action != loom.ClusterDelete {
-			out = append(out, ui.ButtonModel{Label: "Roll back", Icon: "back", Href: verb("rollback"), WhyNot: v.Allowed[loom.ChangeRollback], Attrs: titled("Leads back to what was before the operation")})
+			out = append(out, ui.ButtonModel{Label: "Roll back", Icon: "back", Href: verb("rollback"), WhyNot: v.Allowed[loom.ChangeRollback], Attrs: titled("Restores the state before the operation")})
 		}
 	default:
 		out = append(out,
-			ui.ButtonModel{Label: "Retry failed", Icon: "rotate", Href: verb("retry"), WhyNot: v.Allowed[loom.ChangeRetry], Attrs: titled("Runs what is not complete again; what finished stays finished")},
-			ui.ButtonModel{Label: "Roll back", Icon: "back", Href: verb("rollback"), WhyNot: v.Allowed[loom.ChangeRollback], Attrs: titled("Leads back to what was before the operation")})
+			ui.ButtonModel{Label: "Retry failed", Icon: "rotate", Href: verb("retry"), WhyNot: v.Allowed[loom.ChangeRetry], Attrs: titled("Runs the tasks that are not complete")},
+			ui.ButtonModel{Label: "Roll back", Icon: "back", Href: verb("rollback"), WhyNot: v.Allowed[loom.ChangeRollback], Attrs: titled("Restores the state before the operation")})
 	}
 	return out
 }

@@ -123,7 +123,7 @@ func (s *Server) showBulkDelete(w http.ResponseWriter, r *http.Request, actor lo
 		m.Facts = []ui.Def{{Term: "Clusters", Text: strconv.Itoa(doable)}, {Term: "Nodes", Text: strconv.Itoa(nodes)}, {Term: "Tasks", Text: strconv.Itoa(tasks)}}
 		f := ui.FieldModel{Name: "confirm", Label: "Type “" + m.Confirm + "” to confirm", Value: typed, Autocomplete: "off", Width: "m"}
 		if status != http.StatusOK {
-			f.Error = "Type “" + m.Confirm + "” exactly as it is written."
+			f.Error = "Type “" + m.Confirm + "” exactly."
 			m.Errors = ui.NewFormErrors("Nothing was deleted.", []loom.FieldError{{Field: "confirm", Message: f.Error}})
 		}
 		m.Fields = []ui.FieldModel{f}
@@ -159,7 +159,7 @@ func (s *Server) readBulk(w http.ResponseWriter, r *http.Request, actor loom.Act
 		item, there := now[id]
 		switch {
 		case !there:
-			changed = append(changed, clusterview.DoneRow{Name: id.String(), Href: route.Cluster(id), Text: "It is not there any more."})
+			changed = append(changed, clusterview.DoneRow{Name: id.String(), Href: route.Cluster(id), Text: "It no longer exists."})
 		case item.Revision != shown[id]:
 			changed = append(changed, clusterview.DoneRow{Name: item.Name, Href: route.Cluster(id), Text: "It has changed since it was shown, so nothing was done to it."})
 		default:
@@ -230,7 +230,7 @@ func (s *Server) bulkLease(w http.ResponseWriter, r *http.Request, actor loom.Ac
 func (s *Server) showBulkLease(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, c chosen, by, wrong string) error {
 	m := clusterview.BulkModel{Verb: "lease", Title: "Extend leases", Back: c.back, Warning: c.warning(),
 		Intro:   "Each lease ends later by the time you give, as far as its template allows.",
-		Columns: []ui.Column{{Label: "Cluster"}, {Label: "Status"}, {Label: "Ends"}, {Label: "At the latest"}}}
+		Columns: []ui.Column{{Label: "Cluster"}, {Label: "Status"}, {Label: "Ends"}, {Label: "Maximum"}}}
 	see := ui.ViewerOf(r.Context())
 	for _, item := range c.items {
 		row := bulkRow(item)
@@ -244,9 +244,9 @@ func (s *Server) showBulkLease(w http.ResponseWriter, r *http.Request, actor loo
 		case v.Allowed[loom.ChangeLease] != "":
 			row.Key, row.WhyNot = "", v.Allowed[loom.ChangeLease]
 		case v.Expires.IsZero():
-			row.Key, row.WhyNot = "", "It lives for ever."
+			row.Key, row.WhyNot = "", "It has no expiry."
 		default:
-			latest := "no end"
+			latest := "no expiry"
 			if !v.Lease.Latest.IsZero() {
 				latest = see.Moment(v.Lease.Latest)
 			}
@@ -257,7 +257,7 @@ func (s *Server) showBulkLease(w http.ResponseWriter, r *http.Request, actor loo
 	if len(c.items) == 0 {
 		nothingChosen(&m)
 	}
-	f := ui.FieldModel{Name: "by", Label: "Prolong by", Value: by, Error: wrong, Width: "s", Help: "How much longer: 7d, 12h, 1d 6h.", Autocomplete: "off"}
+	f := ui.FieldModel{Name: "by", Label: "Extend by", Value: by, Error: wrong, Width: "s", Help: "How much longer: 7d, 12h, 1d 6h.", Autocomplete: "off"}
 	if wrong != "" {
 		m.Errors = ui.NewFormErrors("No lease was changed.", []loom.FieldError{{Field: "by", Message: wrong}})
 	}
@@ -301,7 +301,7 @@ func (s *Server) prolong(r *http.Request, actor loom.Actor, id loom.ClusterID, b
 		return loom.Cluster{}, err
 	}
 	if v.Expires.IsZero() {
-		return loom.Cluster{}, loom.NewError(loom.Conflict, "It lives for ever.")
+		return loom.Cluster{}, loom.NewError(loom.Conflict, "It has no expiry.")
 	}
 	end := v.Expires
 	if now := s.Now(); end.Before(now) && v.Lease.Rule != "step" {
@@ -345,7 +345,7 @@ func (s *Server) bulkOwner(w http.ResponseWriter, r *http.Request, actor loom.Ac
 
 func (s *Server) showBulkOwner(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, c chosen, owner, wrong string) error {
 	m := clusterview.BulkModel{Verb: "owner", Title: "Change owner", Back: c.back, Warning: c.warning(),
-		Intro:   "The new owner sees the cluster and may do everything with it; the present one does so no longer, unless an administrator. Machines stay as they are: SSH keys that the present owner has on them stay there until the machines are made anew.",
+		Intro:   "The new owner gets full access to the cluster. The current owner loses it, unless an administrator. SSH keys of the current owner stay on the machines until these are replaced.",
 		Columns: []ui.Column{{Label: "Cluster"}, {Label: "Status"}, {Label: "Owner"}, {Label: "Template"}}}
 	for _, item := range c.items {
 		row := bulkRow(item)

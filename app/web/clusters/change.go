@@ -69,7 +69,7 @@ var changePages map[loom.ChangeKind]changePage
 func init() { // a literal would refer to itself
 	changePages = map[loom.ChangeKind]changePage{
 		kindScale:                 {lead: "More nodes get the services that the template’s rules prefer; the present ones stay as they are. Fewer: you choose which ones leave.", live: true, parts: (*Server).scaleParts},
-		loom.ChangeConfigure:      {lead: "What stands in the field becomes the config. Services are configured again with it.", live: true, parts: (*Server).configureParts},
+		loom.ChangeConfigure:      {lead: "Replaces the config and configures the services again.", live: true, parts: (*Server).configureParts},
 		loom.ChangeAddServices:    {lead: "The services are put on nodes that are there, as the template’s rules say. Nothing moves, and no machine is made.", live: true, parts: (*Server).addParts},
 		loom.ChangeRemoveServices: {lead: "The services are stopped and removed from all nodes. A service without a remove action leaves its files; the config stays.", live: true, parts: (*Server).removeParts},
 		loom.ChangeStart:          {lead: "Each service is started after those that it needs; the preview names them all."},
@@ -78,7 +78,7 @@ func init() { // a literal would refer to itself
 		loom.ChangeUpgrade:        {lead: "The newest versions of services and of their files replace those of the cluster, a few nodes at a time: stop, install, configure, start. New labels and descriptions alone change nothing.", live: true, parts: (*Server).upgradeParts},
 		loom.ChangeResize:         {lead: "Machines of the new type take the place of the old ones, a few at a time. Numbers and host names stay.", lost: lostWarning, live: true, parts: (*Server).resizeParts},
 		loom.ChangeRepair:         {lead: "Replacing a node deletes its machine, or finds it gone, and creates another with its number, host name and services. The other ways keep the machine.", lost: lostWarning, live: true, parts: (*Server).repairParts},
-		loom.ChangeRollback:       {lead: "This leads back to the nodes, services, versions and config from before the operation. Machines that it made are deleted; what is on the disks of others stays as it is."},
+		loom.ChangeRollback:       {lead: "Restores the nodes, services, versions and config from before the operation. Deletes the machines that it created. Disks of other machines are not changed."},
 		loom.ChangeRetry:          {lead: "The tasks that are not complete run again. What finished stays finished, unless you change it here.", live: true, parts: (*Server).retryParts},
 		loom.ChangeSync:           {lead: "The cluster’s copy of its template becomes the newest version. Nothing changes on its machines; later operations follow the new rules."},
 	}
@@ -136,7 +136,7 @@ func (s *Server) scaleParts(ctx context.Context, actor loom.Actor, v clusters.Cl
 		return nil, "", err
 	}
 	have := len(placedNodes(v))
-	field := ui.FieldModel{Name: "numMachines", Label: "Number of nodes", Kind: ui.FieldNumber, Value: cmp.Or(f.of("numMachines"), fmt.Sprint(have)), Min: "1", Error: errs.For("numMachines"),
+	field := ui.FieldModel{Name: "numMachines", Label: "Nodes", Kind: ui.FieldNumber, Value: cmp.Or(f.of("numMachines"), fmt.Sprint(have)), Min: "1", Error: errs.For("numMachines"),
 		Help: fmt.Sprintf("The cluster has %d. It works with %s.", have, page.NodesRange(sizes.Min, sizes.Max)), Autofocus: true}
 	if why := v.Allowed[loom.ChangeShrink]; why != "" {
 		field.Help += " Fewer is not possible: " + why
@@ -165,7 +165,7 @@ func leavingPart(v clusters.ClusterView, f changeForm, p *clusters.PreviewView, 
 		}
 	}
 	m.For = f.of("numMachines")
-	m.Leaving = &ui.ChoiceModel{Name: "nodes", Legend: "Nodes that leave", Help: "The ticked ones go; tick others instead if you like. " + lostWarning}
+	m.Leaving = &ui.ChoiceModel{Name: "nodes", Legend: "Nodes to remove", Help: "Loom chose these; you can choose others. " + lostWarning}
 	for _, n := range removable(v) {
 		c := ui.Choice{Value: string(n.ID), Label: page.ShortHost(n.Hostname), Description: strings.Join(n.Services, ", "), Checked: slices.Contains(ticked, string(n.ID))}
 		if n.Leaving {
@@ -214,9 +214,9 @@ func policyPart(v clusters.ClusterView, f changeForm, errs ui.FormErrors) cluste
 // failureField chooses what becomes of a failure; usual is what the template says.
 func failureField(label, chosen, usual string, errs ui.FormErrors) ui.FieldModel {
 	return ui.FieldModel{Name: "onFailure", Label: label, Kind: ui.FieldSelect, Optional: true, Error: errs.For("onFailure"), Options: []ui.Option{
-		{Value: "", Label: "as the template says (" + usualPolicy(usual) + ")", Selected: chosen == ""},
-		{Value: loom.OnFailureKeep, Label: "keep what was done, to look at it", Selected: chosen == loom.OnFailureKeep},
-		{Value: loom.OnFailureUndo, Label: "take back what was done", Selected: chosen == loom.OnFailureUndo},
+		{Value: "", Label: "template default (" + usualPolicy(usual) + ")", Selected: chosen == ""},
+		{Value: loom.OnFailureKeep, Label: "keep for inspection", Selected: chosen == loom.OnFailureKeep},
+		{Value: loom.OnFailureUndo, Label: "undo changes", Selected: chosen == loom.OnFailureUndo},
 	}}
 }
 
@@ -541,12 +541,12 @@ func fittingPanel(v clusters.ClusterView, f changeForm, p clusters.PreviewView) 
 		m.Check.Warnings = append(m.Check.Warnings, "The provider needs "+missingLabels(p.Missing)+" when the preview is applied.")
 	}
 	if p.Before.Nodes != p.After.Nodes {
-		m.Check.Facts = append(m.Check.Facts, ui.Def{Term: "Nodes in use afterwards", Text: page.UsedOf(p.After.Nodes, p.Before.MaxNodes)})
+		m.Check.Facts = append(m.Check.Facts, ui.Def{Term: "Nodes after", Text: page.UsedOf(p.After.Nodes, p.Before.MaxNodes)})
 	}
 	if p.Kind == loom.ChangeExpand {
 		for _, n := range p.Nodes {
 			if n.State == loom.NodePlanned && n.Incarnation == 1 {
-				m.Coming = append(m.Coming, clusterview.PreviewNode{
+				m.Coming = append(m.Coming, clusterview.ComingNode{
 					Hostname: page.ShortHost(n.Hostname), Services: strings.Join(n.Services, ", "), Hardware: n.HardwareType, Image: n.ImageType})
 			}
 		}

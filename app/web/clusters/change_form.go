@@ -77,7 +77,7 @@ func (f *changeForm) blank(v clusters.ClusterView) string {
 	switch f.Kind {
 	case kindScale:
 		if have := len(placedNodes(v)); f.of("numMachines") == "" || f.of("numMachines") == strconv.Itoa(have) && !f.named() {
-			return "Give more nodes than " + strconv.Itoa(have) + ", or fewer."
+			return "Enter a number other than " + strconv.Itoa(have) + "."
 		}
 	case loom.ChangeAddServices, loom.ChangeRemoveServices:
 		if len(f.list("services")) == 0 {
@@ -153,9 +153,9 @@ func (f *changeForm) scale(v clusters.ClusterView, body *form.Doc) (loom.ChangeK
 	switch {
 	case text != "" && (err != nil || total < 0):
 		body.Delete(form.At("numMachines"))
-		return loom.ChangeExpand, []loom.FieldError{{Field: "numMachines", Message: "Give a whole number, such as 3."}}
+		return loom.ChangeExpand, []loom.FieldError{{Field: "numMachines", Message: "Enter a whole number, such as 3."}}
 	case text == "" || total == have && !f.named():
-		return loom.ChangeExpand, []loom.FieldError{{Field: "numMachines", Message: fmt.Sprintf("The cluster has %d; give another number.", have)}}
+		return loom.ChangeExpand, []loom.FieldError{{Field: "numMachines", Message: fmt.Sprintf("The cluster has %d. Enter another number.", have)}}
 	case total > have:
 		return loom.ChangeExpand, nil
 	}

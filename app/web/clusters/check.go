@@ -49,7 +49,7 @@ func checkPanel(actor loom.Actor, st *settled, r clusters.CheckResult) clustervi
 
 func checkFacts(r clusters.CheckResult) []ui.Def {
 	facts := []ui.Def{
-		{Term: "Nodes in use afterwards", Text: page.UsedOf(r.Quota.Nodes, r.Quota.MaxNodes)},
+		{Term: "Nodes after", Text: page.UsedOf(r.Quota.Nodes, r.Quota.MaxNodes)},
 		{Term: "Clusters afterwards", Text: page.UsedOf(r.Quota.Clusters, r.Quota.MaxClusters)},
 	}
 	if r.Tasks > 0 {

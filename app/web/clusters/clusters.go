@@ -6,7 +6,6 @@ import (
 
 	"loom/app/cache"
 	"loom/app/clusters"
-	"loom/app/loom"
 	"loom/app/web/page"
 )
 
@@ -18,11 +17,8 @@ type Server struct {
 	typical cache.Cache[[2]string, clusters.Typical]
 	plans   plans
 	names   nodeNames
-	// sums and running are what home pages showed a moment ago, sums over a whole tenant.
-	// They are for whole pages only: parts are fetched upon signals, and read what the
-	// signal was about.
-	sums    cache.Cache[homeKey, homeSums]
-	running cache.Cache[homeKey, map[loom.ClusterID]loom.Operation]
+	// sums are what home pages showed a moment ago.
+	sums cache.Cache[homeKey, homeSums]
 }
 
 const (
@@ -40,6 +36,5 @@ func New(shared *page.Shared) *Server {
 	s.plans.Age, s.plans.Most, s.plans.Weight = planFor, keptTasks, func(k planKey) int { return k.tasks }
 	s.names.Age, s.names.Most = planFor, namesKept
 	s.sums.Age, s.sums.Most = recentFor, recentMost
-	s.running.Age, s.running.Most = recentFor, recentMost
 	return s
 }

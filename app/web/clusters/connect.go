@@ -45,8 +45,7 @@ func (s *Server) connectPart(ctx context.Context, actor loom.Actor, v clusters.C
 		}
 		command, why := c.command(&n)
 		shown := clusterview.ConnectNode{
-			Hostname: page.ShortHost(n.Hostname), Href: at(route.Node(v.ID, n.ID)), Services: strings.Join(n.Services, ", "),
-			State: nodeState(v, &n, s.Now()), Command: command, WhyNot: why,
+			Hostname: page.ShortHost(n.Hostname), Href: at(route.Node(v.ID, n.ID)), Command: command, WhyNot: why,
 		}
 		shown.Links = nodeLinks(v, n)
 		shown.Links = shown.Links[:min(len(shown.Links), serviceLinksShown)]
@@ -56,6 +55,20 @@ func (s *Server) connectPart(ctx context.Context, actor loom.Actor, v clusters.C
 		m.Nodes = append(m.Nodes, shown)
 	}
 	return m, nil
+}
+
+// clusterOpen leads to what the services of a cluster serve, or to the cluster where nothing
+// does now.
+func (s *Server) clusterOpen(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	v, err := s.pathCluster(r, actor)
+	if err != nil {
+		return err
+	}
+	if len(v.OpenLinks) == 0 {
+		return s.Say(w, r, route.Cluster(v.ID), httpx.Flash{Tone: "warn", Text: v.Name + " serves nothing to open now."})
+	}
+	http.Redirect(w, r, linkModels(v.OpenLinks)[0].URL, http.StatusFound)
+	return nil
 }
 
 // connections say how a viewer gets into the machines of a cluster, with one kind of

@@ -97,7 +97,7 @@ func (s *Server) clusterDelete(w http.ResponseWriter, r *http.Request, actor loo
 	case err != nil:
 		return err
 	case m.Abandon:
-		return s.Say(w, r, route.Cluster(v.ID), httpx.Flash{Tone: "ok", Text: v.Name + " is terminated; what was left behind is in the audit."})
+		return s.Say(w, r, route.Cluster(v.ID), httpx.Flash{Tone: "ok", Text: v.Name + " is terminated. Its leftover machines are in the audit log."})
 	case m.AbortFirst && v.Latest != nil && ref == v.Latest.Ref:
 		return s.Say(w, r, route.Cluster(v.ID), httpx.Flash{Tone: "ok", Text: "Aborting operation " + strconv.Itoa(ref.Number) + "; " + v.Name + " is deleted when it has ended.", URL: route.Operation(ref), Link: "View the plan"})
 	case ref.Number == 0:

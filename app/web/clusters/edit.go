@@ -106,7 +106,7 @@ func (s *Server) clusterProtect(w http.ResponseWriter, r *http.Request, actor lo
 	}
 	text := v.Name + " is protected: its nodes cannot be taken away, also not by a shrink, other hardware or the end of its lease."
 	if !on {
-		text = v.Name + " is not protected any more."
+		text = v.Name + " is no longer protected."
 	}
 	return s.Say(w, r, route.Cluster(v.ID), httpx.Flash{Tone: "ok", Text: text})
 }

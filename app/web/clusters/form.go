@@ -59,7 +59,7 @@ func restModel(st *settled, errs ui.FormErrors) clusterview.FormRest {
 		For: f.For, ForProvider: f.ForProvider, Suggested: f.Suggested, Note: st.note,
 		Name: ui.FieldModel{Name: "name", Label: "Name", Value: f.of("name"), Error: errs.For("name"), MaxLength: loom.MaxNameLength,
 			Help: "Letters a to z, digits, “_”, “-” and “.”; it cannot be changed later.", Autocomplete: "off"},
-		Machines: ui.FieldModel{Name: "numMachines", Label: "Number of nodes", Kind: ui.FieldNumber, Value: f.of("numMachines"),
+		Machines: ui.FieldModel{Name: "numMachines", Label: "Nodes", Kind: ui.FieldNumber, Value: f.of("numMachines"),
 			Min: "1", Error: errs.For("numMachines")},
 		Description: ui.FieldModel{Name: "description", Label: "Description", Kind: ui.FieldTextarea, Rows: 2, Optional: true,
 			Value: f.of("description"), Error: errs.For("description"), MaxLength: loom.MaxDescription},
@@ -69,7 +69,7 @@ func restModel(st *settled, errs ui.FormErrors) clusterview.FormRest {
 		return m
 	}
 	low, high := facts.MinMachines, facts.MaxMachines
-	m.Machines.Help = page.Capital(page.NodesRange(low, high)) + ", says the template."
+	m.Machines.Help = page.Capital(page.NodesRange(low, high)) + "."
 	m.Machines.Min = strconv.Itoa(low)
 	if high < loom.Unlimited {
 		m.Machines.Max = strconv.Itoa(high)
@@ -132,7 +132,7 @@ func differs(st *settled) string {
 	add("labels", f.labels() != "")
 	add("config", !sameJSON(f.config(), facts.Config))
 	if len(parts) == 0 {
-		return "as the template says"
+		return "template default"
 	}
 	return "changed: " + strings.Join(parts, ", ")
 }
@@ -301,7 +301,7 @@ func leaseHelp(rule loom.LeaseRule) string {
 
 func configField(text string, errs ui.FormErrors) ui.FieldModel {
 	m := ui.FieldModel{Name: "config", Label: "Config", Kind: ui.FieldJSON, Value: text, Rows: 10, Optional: true, Error: errs.For("config"),
-		Help: "A JSON object; what stands here is what is used. Texts may hold macros such as %host.service.nginx%. At most 256 KiB."}
+		Help: "A JSON object, at most 256 KiB. Values may use macros such as %host.service.nginx%."}
 	m.ErrorLine, m.ErrorColumn = form.PlaceOf(m.Error)
 	return m
 }

@@ -165,7 +165,7 @@ func policyForm(v clusters.ClusterView, errs []loom.FieldError) *clusterview.Rep
 	f := &clusterview.RepairPolicyForm{Errors: ui.NewFormErrors("The policy was not changed.", errs)}
 	for i, part := range v.Repair.Parts() {
 		words := loom.Describe(loom.KindTemplate, "administration", "repair", part.Name)
-		options := []ui.Option{{Value: "", Label: "As the template says (" + page.RepairText(part.Name, *usual[i].Choice) + ")", Selected: *part.Choice == ""}}
+		options := []ui.Option{{Value: "", Label: "Template default (" + page.RepairText(part.Name, *usual[i].Choice) + ")", Selected: *part.Choice == ""}}
 		for _, c := range loom.RepairChoices {
 			options = append(options, ui.Option{Value: string(c), Label: page.Capital(page.RepairText(part.Name, c)), Selected: *part.Choice == c})
 		}
@@ -288,19 +288,6 @@ func (s *Server) checkNow(w http.ResponseWriter, r *http.Request, actor loom.Act
 	}
 	http.Redirect(w, r, route.Cluster(v.ID), http.StatusSeeOther)
 	return nil
-}
-
-// headState is what a cluster shows as its state: of an active one what checks saw, if there
-// are any.
-func (s *Server) headState(status loom.ClusterStatus, h loom.ClusterHealth) ui.State {
-	if status != loom.ClusterActive || h.Status == "" || h.Status == loom.HealthOff {
-		return ui.ClusterState(status)
-	}
-	state := ui.HealthState(h.Status, h.CheckedAt, s.Now())
-	if len(h.Maintenance) > 0 {
-		state.Tone = ui.ToneIdle
-	}
-	return state
 }
 
 // healthOf returns what is known of a node; ok is false while nothing is.

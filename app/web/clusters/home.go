@@ -2,11 +2,10 @@ package clusters
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
-	"time"
+
+	"github.com/a-h/templ"
 
 	"loom/app/account"
 	"loom/app/catalog"
@@ -21,12 +20,14 @@ import (
 )
 
 const (
-	// homeItems bounds the cards of each panel of the start page.
+	// homeItems bounds the clusters of the start page, and what it says of them.
 	homeItems = 12
+	// homeAttention is how much of what needs attention is shown.
+	homeAttention = 5
 	// homeFeed is how much of the activity is there.
-	homeFeed = 20
-	// leaseSoon is when the end of a lease becomes a warning.
-	leaseSoon = 48 * time.Hour
+	homeFeed = 8
+	// homeRecent is how many active clusters are looked at for those that changed last.
+	homeRecent = 50
 )
 
 var (
@@ -40,184 +41,132 @@ func (s *Server) home(w http.ResponseWriter, r *http.Request, actor loom.Actor) 
 	if err != nil {
 		return err
 	}
-	m := clusterview.HomeModel{MayMake: actor.May(loom.Publish, actor.InTenant()) == nil, Templates: sums.templates}
-	all := sums.live()
-	if all == 0 {
-		past, err := s.Clusters.Clusters(ctx, actor, clusters.ListInput{CountOnly: true})
+	m := clusterview.HomeModel{MayMake: actor.May(loom.Publish, actor.InTenant()) == nil, Templates: sums.templates, First: !sums.any, Quota: ui.QuotaModel{Label: "Nodes", Used: sums.nodes, Max: -1}}
+	if sums.maxNodes < loom.Unlimited {
+		m.Quota.Max = sums.maxNodes
+	}
+	running := false
+	if !m.First {
+		if m.Clusters, running, err = s.homeClusters(ctx, actor); err != nil {
+			return err
+		}
+		feed, err := s.Accounts.Activity(ctx, actor, account.ActivityInput{Page: loom.Page{Limit: homeFeed}})
 		if err != nil {
 			return err
 		}
-		all = past.Total
-	}
-	if m.First = all == 0; !m.First {
-		if err := s.homeFigures(ctx, actor, &m, sums); err != nil {
-			return err
+		if len(feed.Items) > 0 {
+			feed.Next, feed.Prev = "", ""
+			m.Feed, m.FeedHref = s.ActivityFeed(ui.ViewerOf(ctx), route.Activity(), false, page.ActivityQuery{}, feed), route.Activity()
 		}
 	}
 	frame := layout.Model{Title: "Home", Area: layout.AreaClusters, Here: route.Home(), Topics: []string{route.TopicClusters(), clusterview.TopicTenant}}
-	page.Reloading(r, &frame, len(m.Running.Items) > 0)
+	page.Reloading(r, &frame, running)
 	return s.Render(w, r, actor, http.StatusOK, frame, clusterview.HomePage(m))
 }
 
-func (s *Server) homeRunning(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	m, err := s.runningItems(r.Context(), actor, false)
+func (s *Server) homeClustersPart(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	m, _, err := s.homeClusters(r.Context(), actor)
 	if err != nil {
 		return err
 	}
-	return s.Fragment(w, r, http.StatusOK, clusterview.RunningPanel(m))
+	return s.Fragment(w, r, http.StatusOK, clusterview.HomeClustersPart(m))
 }
 
-func (s *Server) homeAttention(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	m, _, err := s.attentionItems(r.Context(), actor)
+// homeClusters is what needs attention, then the clusters with an operation under way, then
+// those that changed last; it reports whether one is under way.
+func (s *Server) homeClusters(ctx context.Context, actor loom.Actor) (m clusterview.HomeClusters, running bool, err error) {
+	m.Now = s.Now()
+	busy, err := s.Clusters.Clusters(ctx, actor, clusters.ListInput{Page: loom.Page{Limit: homeItems}, Statuses: []loom.ClusterStatus{loom.ClusterPending}, Uncounted: true})
 	if err != nil {
-		return err
+		return m, false, err
 	}
-	return s.Fragment(w, r, http.StatusOK, clusterview.AttentionPanel(m))
-}
-
-// homeFigures fills in what there is to tell of clusters.
-func (s *Server) homeFigures(ctx context.Context, actor loom.Actor, m *clusterview.HomeModel, sums homeSums) error {
-	pending, ending := sums.counts[loom.ClusterPending], 0
-	var err error
-	if m.Running, err = s.runningItems(ctx, actor, true); err != nil {
-		return err
-	}
-	if m.Attention, ending, err = s.attentionItems(ctx, actor); err != nil {
-		return err
-	}
-	attention := ending
-	for _, status := range attentionStatuses {
-		attention += sums.counts[status]
-	}
-	feed, err := s.Accounts.Activity(ctx, actor, account.ActivityInput{Page: loom.Page{Limit: homeFeed}})
+	active, err := s.Clusters.Clusters(ctx, actor, clusters.ListInput{Page: loom.Page{Limit: homeRecent}, Statuses: []loom.ClusterStatus{loom.ClusterActive}, Uncounted: true, Brief: true})
 	if err != nil {
-		return err
+		return m, false, err
 	}
-	if len(feed.Items) > 0 {
-		feed.Next, feed.Prev = "", ""
-		m.Feed, m.FeedHref = s.ActivityFeed(ui.ViewerOf(ctx), route.Activity(), false, page.ActivityQuery{}, feed), route.Activity()
+	slices.SortStableFunc(active.Items, func(a, b loom.ClusterSummary) int { return b.Progress.Ended.Compare(a.Progress.Ended) })
+	shown := append(busy.Items, active.Items...)
+	for _, c := range shown[:min(len(shown), homeItems)] {
+		m.Rows = append(m.Rows, s.listRow(c))
 	}
-	m.Tiles = []ui.TileModel{
-		{Number: countedText(sums.live()), Label: "live clusters", Href: route.Clusters()},
-		{Number: countedText(pending), Label: "pending", Href: listURL(listQuery{Status: "pending"})},
-		{Number: countedText(attention), Label: "need attention", Href: listURL(listQuery{Status: "attention"})},
-		{Number: strconv.Itoa(sums.nodes), Label: "nodes of the tenant", Note: page.OfLimit(sums.maxNodes), Href: route.Clusters()},
+	if m.Attention, err = s.attentionItems(ctx, actor); err != nil {
+		return m, false, err
 	}
-	if attention > 0 {
-		m.Tiles[2].Tone = ui.ToneBad
+	if n := len(m.Attention); n > homeAttention {
+		m.Attention, m.More = m.Attention[:homeAttention], n-homeAttention
 	}
-	if ending > 0 { // the list by statuses lacks them
-		m.Tiles[2].Href = "#" + clusterview.AttentionID
-	}
-	if sums.maxNodes > 0 && sums.nodes >= sums.maxNodes {
-		m.Tiles[3].Tone = ui.ToneWarn
-	}
-	return nil
+	return m, len(busy.Items) > 0, nil
 }
 
-// countedText writes what was counted, as far as it was.
-func countedText(n int) string {
-	if n > loom.CountLimit {
-		return "10 000+"
-	}
-	return strconv.Itoa(n)
-}
-
-func (s *Server) runningItems(ctx context.Context, actor loom.Actor, whole bool) (clusterview.RunningModel, error) {
-	var m clusterview.RunningModel
-	clusters, err := s.runningList(ctx, actor)
-	if err != nil {
-		return m, err
-	}
-	latest, err := s.homeOperations(ctx, actor, clusters, whole)
-	if err != nil {
-		return m, err
-	}
-	for _, c := range clusters {
-		op, there := latest[c.ID]
-		if !there {
-			continue
-		}
-		now := op.Tasks[loom.TaskRunning]
-		m.Items = append(m.Items, clusterview.RunningItem{
-			Cluster: c.Name, Href: route.Cluster(c.ID), Action: page.Capital(op.Action.Verb()), OperationHref: route.Operation(op.Ref),
-			State: ui.OperationState(op.Status, op.Aborted), Progress: s.progress(op), Tasks: ui.Count(now, "task running", "tasks running"),
-		})
-	}
-	return m, nil
-}
-
-// attentionItems are the clusters that need attention, and how many of them do although
-// they are active: because of incidents, or because their lease ends.
-func (s *Server) attentionItems(ctx context.Context, actor loom.Actor) (clusterview.AttentionModel, int, error) {
-	m := clusterview.AttentionModel{Now: s.Now()}
+// attentionItems are what is wrong with clusters, each with what to do about it: operations
+// that failed or were refused, incidents, and leases that end soon.
+func (s *Server) attentionItems(ctx context.Context, actor loom.Actor) ([]clusterview.AttentionItem, error) {
 	list, err := s.Clusters.Clusters(ctx, actor, clusters.ListInput{Page: loom.Page{Limit: homeItems}, Statuses: attentionStatuses, Uncounted: true, Brief: true})
 	if err != nil {
-		return m, 0, err
+		return nil, err
 	}
 	latest, err := s.Clusters.LatestOperations(ctx, actor, list.Items, false)
 	if err != nil {
-		return m, 0, err
+		return nil, err
 	}
+	var items []clusterview.AttentionItem
 	for _, c := range list.Items {
-		op, there := latest[c.ID]
-		if !there {
-			continue
+		if op, there := latest[c.ID]; there {
+			items = append(items, s.failedItem(c, op))
 		}
-		ref := op.Ref
-		cause := op.Message
-		if cause == "" {
-			cause = fmt.Sprintf("Operation %d (%s) did not succeed.", ref.Number, op.Action.Verb())
-		}
-		m.Items = append(m.Items, clusterview.AttentionItem{
-			Cluster: c.Name, Href: route.Cluster(c.ID), State: ui.ClusterState(c.Status), Cause: cause,
-			Actions: []ui.ButtonModel{{Label: "View failure", Small: true, Href: route.Operation(ref)}, deleteButton(c)},
-		})
 	}
 	lasting := true
 	incidents, err := s.Fleet.Incidents(ctx, actor, fleet.IncidentsInput{Page: loom.Page{Limit: homeItems}, Open: &lasting})
 	if err != nil {
-		return m, 0, err
+		return nil, err
 	}
-	troubled := map[loom.ClusterID]bool{}
 	for _, i := range incidents.Items {
-		troubled[i.Cluster] = true
-		item := clusterview.AttentionItem{Cluster: i.ClusterName, Href: route.ClusterTab(i.Cluster, "health"), State: ui.State{Word: incidentText(i), Icon: "error", Tone: ui.ToneBad},
-			Cause: "On " + page.ShortHost(i.Hostname) + ", since ", Ends: i.Since}
+		item := clusterview.AttentionItem{Tone: ui.ToneBad, Cluster: i.ClusterName, Href: route.ClusterTab(i.Cluster, "health"),
+			Text: incidentText(i) + " on " + page.ShortHost(i.Hostname) + " since ", At: i.Since}
 		item.Ask = askOf(i)
 		if href := repairOf(i); href != "" && item.Ask.Label == "" {
-			item.Actions = []ui.ButtonModel{{Label: "Repair…", Small: true, Href: href}}
+			item.Actions = []ui.ButtonModel{{Label: "Repair", Small: true, Href: href}}
 		}
-		m.Items = append(m.Items, item)
+		items = append(items, item)
 	}
 	ending, err := s.Clusters.Clusters(ctx, actor, clusters.ListInput{
-		Page: loom.Page{Limit: homeItems, Sort: "expireTime"}, Statuses: []loom.ClusterStatus{loom.ClusterActive}, ExpiresBefore: s.Now().Add(leaseSoon), Uncounted: true, Brief: true})
+		Page: loom.Page{Limit: homeItems, Sort: "expireTime"}, Statuses: liveStatuses, ExpiresBefore: s.Now().Add(loom.MostLeaseWarning), Uncounted: true, Brief: true})
 	if err != nil {
-		return m, 0, err
+		return nil, err
 	}
-	total := len(troubled)
 	for _, c := range ending.Items {
-		if !s.leaseSoon(c.Expires) {
+		if !loom.LeaseSoon(c.Created, c.Expires, s.Now()) {
 			continue
 		}
-		total++
-		m.Items = append(m.Items, clusterview.AttentionItem{
-			Cluster: c.Name, Href: route.Cluster(c.ID), State: ui.ClusterState(c.Status), Cause: "Its lease ends ", Ends: c.Expires,
-			Actions: []ui.ButtonModel{{Label: "Extend lease", Icon: "clock", Small: true, Href: route.ClusterLease(c.ID), Attrs: ui.OpensDialog(route.ClusterLease(c.ID))}, deleteButton(c)},
-		})
+		lease := route.ClusterLease(c.ID)
+		item := clusterview.AttentionItem{Tone: ui.ToneWarn, Cluster: c.Name, Href: route.Cluster(c.ID), Text: "Lease ends ", At: c.Expires}
+		if c.Expires.Before(s.Now()) {
+			item.Text = "Lease ended "
+		}
+		item.Actions = []ui.ButtonModel{{Label: "Extend lease", Small: true, Href: lease, WhyNot: c.WhyNot(loom.ChangeLease), Attrs: ui.OpensDialog(lease)}}
+		items = append(items, item)
 	}
-	return m, total, nil
+	return items, nil
 }
 
-// deleteButton opens the question whether to delete a cluster.
-func deleteButton(c loom.ClusterSummary) ui.ButtonModel {
-	b := ui.ButtonModel{Label: "Delete", Icon: "trash", Kind: ui.Danger, Small: true, Href: route.ClusterDelete(c.ID), Attrs: ui.OpensDialog(route.ClusterDelete(c.ID))}
-	b.WhyNot = c.WhyNot(loom.ChangeDelete)
-	return b
-}
-
-func (s *Server) leaseSoon(expires time.Time) bool {
-	return !expires.IsZero() && expires.Sub(s.Now()) < leaseSoon
+// failedItem is a cluster whose operation did not succeed.
+func (s *Server) failedItem(c loom.ClusterSummary, op loom.Operation) clusterview.AttentionItem {
+	badge := ui.ClusterBadge(c.Status, op.Progress(), loom.ClusterHealth{}, s.Now())
+	item := clusterview.AttentionItem{Tone: badge.Tone, Cluster: c.Name, Href: route.Cluster(c.ID), Text: badge.Word}
+	if op.Message != "" {
+		item.Text += ": " + op.Message
+	}
+	view := ui.ButtonModel{Label: "View", Small: true, Kind: ui.Quiet, Href: route.Operation(op.Ref), Attrs: templ.Attributes{"aria-label": "View what failed on " + c.Name}}
+	fix := ui.ButtonModel{Label: "Retry", Small: true, Href: route.OperationRetry(op.Ref, nil, nil, false), WhyNot: c.WhyNot(loom.ChangeRetry), Attrs: templ.Attributes{"aria-label": "Retry " + op.Action.Verb() + " of " + c.Name}}
+	switch {
+	case op.NeverBegan():
+		fix = ui.ButtonModel{Label: "Request again", Small: true, Href: route.Cluster(c.ID), Attrs: templ.Attributes{"aria-label": "Request again: " + c.Name}}
+	case op.Action == loom.ClusterDelete:
+		at := route.ClusterDelete(c.ID)
+		fix = ui.ButtonModel{Label: "Delete again", Small: true, Href: at, WhyNot: c.WhyNot(loom.ChangeDelete), Attrs: ui.OpensDialog(at)}
+	}
+	item.Actions = []ui.ButtonModel{fix, view}
+	return item
 }
 
 // homeKey is whose home page it is: that of the administrators of a tenant, with no user,
@@ -234,23 +183,12 @@ func homeOf(actor loom.Actor) homeKey {
 	return homeKey{actor.Tenant, actor.User}
 }
 
-// homeSums are what a home page tells of all that its reader may see; of a tenant with
-// many clusters and nodes to count them is most of the work.
+// homeSums are what a home page tells of all that its reader may see.
 type homeSums struct {
-	// templates says whether there is one that is offered.
-	templates bool
-	// counts are the live clusters by status.
-	counts map[loom.ClusterStatus]int
-	// nodes are those of the tenant, of at most so many that are allowed, 0 for no limit.
+	// templates says whether one is offered, any whether there ever was a cluster.
+	templates, any bool
+	// nodes are those of the tenant, maxNodes how many it may have.
 	nodes, maxNodes int
-}
-
-func (h homeSums) live() int {
-	n := 0
-	for _, of := range h.counts {
-		n += of
-	}
-	return n
 }
 
 // homeSums gives them as of a moment ago. What is not there yet is looked for each time:
@@ -258,7 +196,7 @@ func (h homeSums) live() int {
 func (s *Server) homeSums(ctx context.Context, actor loom.Actor) (homeSums, error) {
 	read := func(ctx context.Context) (homeSums, error) { return s.readHomeSums(ctx, actor) }
 	sums, err := s.sums.Get(ctx, homeOf(actor), s.Now, read)
-	if err == nil && (!sums.templates || sums.live() == 0) {
+	if err == nil && (!sums.templates || !sums.any) {
 		return read(ctx)
 	}
 	return sums, err
@@ -272,31 +210,11 @@ func (s *Server) readHomeSums(ctx context.Context, actor loom.Actor) (homeSums, 
 		return sums, err
 	}
 	sums.templates = len(templates.Items) > 0
-	if sums.counts, err = s.Clusters.CountByStatus(ctx, actor, liveStatuses); err != nil || sums.live() == 0 {
+	found, err := s.Clusters.Clusters(ctx, actor, clusters.ListInput{Page: loom.Page{Limit: 1}, Uncounted: true, Brief: true})
+	if err != nil {
 		return sums, err
 	}
+	sums.any = len(found.Items) > 0
 	sums.nodes, sums.maxNodes, err = s.Accounts.NodesInUse(ctx, actor)
 	return sums, err
-}
-
-// homeOperations gives the newest operations of listed clusters with the counts of their
-// tasks, in a part of the page as they are, in a whole page as of a moment ago.
-func (s *Server) homeOperations(ctx context.Context, actor loom.Actor, clusters []loom.ClusterSummary, whole bool) (map[loom.ClusterID]loom.Operation, error) {
-	read := func(ctx context.Context) (map[loom.ClusterID]loom.Operation, error) {
-		return s.Clusters.LatestOperations(ctx, actor, clusters, true)
-	}
-	if !whole || len(clusters) == 0 {
-		return read(ctx)
-	}
-	latest, err := s.running.Get(ctx, homeOf(actor), s.Now, read)
-	if err == nil && slices.ContainsFunc(clusters, func(c loom.ClusterSummary) bool { return latest[c.ID].Ref.Number != c.LatestOperation }) {
-		return s.running.Renew(ctx, homeOf(actor), s.Now, read) // one has just begun
-	}
-	return latest, err
-}
-
-// runningList are the newest clusters that an operation is at work on.
-func (s *Server) runningList(ctx context.Context, actor loom.Actor) ([]loom.ClusterSummary, error) {
-	list, err := s.Clusters.Clusters(ctx, actor, clusters.ListInput{Page: loom.Page{Limit: homeItems}, Statuses: []loom.ClusterStatus{loom.ClusterPending}, Uncounted: true, Brief: true})
-	return list.Items, err
 }

@@ -48,14 +48,14 @@ func (s *Server) leaseModel(see ui.Viewer, v clusters.ClusterView, value string,
 	if !v.Expires.IsZero() {
 		ends = ui.Def{Term: "Ends", Value: ui.Time(v.Expires, s.Now())}
 	}
-	latest := ui.Def{Term: "At the latest", Text: "no end"}
+	latest := ui.Def{Term: "Maximum", Text: "No expiry"}
 	if !v.Lease.Latest.IsZero() {
-		latest = ui.Def{Term: "At the latest", Text: see.Moment(v.Lease.Latest)}
+		latest = ui.Def{Term: "Maximum", Text: see.Moment(v.Lease.Latest)}
 		switch v.Lease.Rule {
 		case "step":
 			latest.Text += ", since one change prolongs by at most " + loom.Duration(v.Lease.Step.Milliseconds())
 		case "maximum":
-			latest.Text += ", says the template’s maximum"
+			latest.Text += ", the maximum of the template"
 		}
 	}
 	m.Facts = []ui.Def{ends, latest}
@@ -123,7 +123,7 @@ func (s *Server) clusterLease(w http.ResponseWriter, r *http.Request, actor loom
 		text = "never"
 	}
 	refuse := func(status int, message string) error {
-		errs := ui.NewFormErrors("The lease stays as it is.", []loom.FieldError{{Field: "end", Message: message}})
+		errs := ui.NewFormErrors("The lease is unchanged.", []loom.FieldError{{Field: "end", Message: message}})
 		return s.showLease(w, r, actor, status, v, s.leaseModel(see, v, text, errs))
 	}
 	end, ok := parseEnd(text, see.In(s.Now()))
@@ -140,7 +140,7 @@ func (s *Server) clusterLease(w http.ResponseWriter, r *http.Request, actor loom
 	}
 	said := "The lease of " + v.Name + " ends " + see.Moment(c.Expires) + "."
 	if c.Expires.IsZero() {
-		said = v.Name + " lives for ever."
+		said = v.Name + " has no expiry."
 	}
 	return s.Say(w, r, route.Cluster(v.ID), httpx.Flash{Tone: "ok", Text: said})
 }

@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -100,8 +101,11 @@ func (s *Server) clusterList(w http.ResponseWriter, r *http.Request, actor loom.
 	m := clusterview.ListModel{
 		Q: q.Q, Owner: q.Owner, Label: q.Label, Status: q.Status, Sort: q.Sort, Limit: q.Limit, ShowOwner: actor.May(loom.See, actor.InTenant()) == nil, MayCreate: true,
 		Filtered: q.filtered(), ClearHref: listURL(listQuery{Status: q.Status, Sort: q.Sort, Limit: q.Limit}),
-		Leases: page.Options(q.Lease, "", "Any lease", "ended", "Lease is over", "48h", "Lease ends in 48 hours", "7d", "Lease ends in 7 days", "30d", "Lease ends in 30 days", "none", "No end of lease"),
+		Leases: page.Options(q.Lease, "", "Any lease", "ended", "Expired", "48h", "Expires in 48 hours", "7d", "Expires in 7 days", "30d", "Expires in 30 days", "none", "No expiry"),
 	}
+	without := q.first()
+	without.Label = ""
+	m.WithoutLabel = listURL(without)
 	if s.API != nil {
 		address := listURL(q.first())
 		m.CSV, m.JSON = route.Export(address, page.AsCSV), route.Export(address, page.AsAll)
@@ -201,7 +205,7 @@ func pageSizes(q listQuery, rows int) []ui.Tab {
 // manyClusters says how many there are, as far as was counted.
 func manyClusters(n int) string {
 	if n > loom.CountLimit {
-		return "10 000+ clusters"
+		return "10,000+ clusters"
 	}
 	return ui.Count(n, "cluster", "clusters")
 }
@@ -258,7 +262,7 @@ func listColumns(q listQuery, owner, selectable bool) []ui.Column {
 		end = ui.Column{Label: "Ended"}
 	}
 	return append(columns, low(sorted("Created", "createTime", true)), low(end),
-		ui.Column{Label: "Last operation", Low: true}, ui.Column{Label: "Actions", LabelHidden: true})
+		ui.Column{Label: "Last change", Low: true}, ui.Column{Label: "Actions", LabelHidden: true})
 }
 
 // clusterRows gives the rows of a page of the list as they are now, in the order
@@ -296,26 +300,26 @@ func (s *Server) clusterRows(w http.ResponseWriter, r *http.Request, actor loom.
 
 func (s *Server) listRow(c loom.ClusterSummary) clusterview.Row {
 	row := clusterview.Row{
-		ID: c.ID.String(), Name: c.Name, Href: route.Cluster(c.ID), Description: c.Description, State: s.headState(c.Status, c.Health),
-		Template: c.Template.Name, Nodes: strconv.Itoa(c.Nodes), Owner: string(c.Owner.User), Created: c.Created, Expires: c.Expires, Ended: c.Ended,
+		ID: c.ID.String(), Name: c.Name, Href: route.Cluster(c.ID), Description: c.Description, State: ui.ClusterBadge(c.Status, c.Progress, c.Health, s.Now()),
+		Template: c.Template.Name, TemplateText: cmp.Or(c.Template.Label, c.Template.Name) + " " + ui.Version(c.Template.Version), Icon: c.Template.Icon,
+		Nodes: strconv.Itoa(c.Nodes), NodesText: ui.Count(c.Nodes, "node", "nodes"), Owner: string(c.Owner.User), Created: c.Created, Expires: c.Expires, Ended: c.Ended,
 		NewerTemplate: newer(c), Protected: c.Protected,
-		LeaseSoon: c.Status != loom.ClusterTerminated && (c.LeaseSoon || s.leaseSoon(c.Expires)), Deleted: c.DeletedAt,
-		Menu: []ui.MenuItem{{Label: "Open", Href: route.Cluster(c.ID)}},
+		LeaseSoon: c.Status != loom.ClusterTerminated && (c.LeaseSoon || loom.LeaseSoon(c.Created, c.Expires, s.Now())), Deleted: c.DeletedAt,
 	}
-	if c.LatestOperation > 0 {
-		row.LastHref = route.Operation(loom.OperationRef{Cluster: c.ID, Number: c.LatestOperation})
-		row.Last = c.Progress.Action.Verb()
+	if c.Linked && c.Status == loom.ClusterActive {
+		row.Open = route.ClusterOpen(c.ID)
 	}
-	if c.Status == loom.ClusterPending {
-		p := c.Progress
-		row.Progress = &ui.ProgressModel{
-			Label: "Progress of " + p.Action.Verb() + " of " + c.Name, Value: p.Done, Max: p.Total,
-			Text: strconv.Itoa(p.Done) + " of " + strconv.Itoa(p.Total),
-		}
+	switch p := c.Progress; {
+	case c.LatestOperation == 0:
+	case p.Ended.IsZero():
+		row.Running, row.Elapsed = !p.Started.IsZero(), s.Now().Sub(p.Started)
+	case p.Status == loom.OperationComplete: // of others the badge says that they failed
+		row.Change, row.Changed = p.Action.Done(), p.Ended
+		row.ChangeHref = route.Operation(loom.OperationRef{Cluster: c.ID, Number: c.LatestOperation})
 	}
 	lease := route.ClusterLease(c.ID)
 	if c.WhyNot(loom.ChangeLease) == "" {
-		row.Menu = append(row.Menu, ui.MenuItem{Label: "Change the lease", Icon: "clock", Href: lease, Attrs: ui.OpensDialog(lease)})
+		row.Menu = append(row.Menu, ui.MenuItem{Label: "Change expiry", Icon: "clock", Href: lease, Attrs: ui.OpensDialog(lease)})
 	}
 	row.Menu = append(row.Menu, ui.MenuItem{Label: "Duplicate", Icon: "copy", Href: route.ClusterNewLike(c.ID)})
 	if why := c.WhyNot(loom.ChangeDelete); why == "" || c.Protected {

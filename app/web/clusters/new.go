@@ -165,7 +165,7 @@ func (s *Server) leaseEcho(ctx context.Context, st *settled, millis int64) strin
 		millis = st.facts.Template.Administration.Lease.Initial
 	}
 	if millis == 0 {
-		return "no end"
+		return "no expiry"
 	}
 	return loom.Duration(millis) + ", until " + ui.ViewerOf(ctx).Moment(s.Now().Add(time.Duration(millis)*time.Millisecond))
 }

@@ -141,14 +141,16 @@ func (s *Server) nodesPart(ctx context.Context, actor loom.Actor, v clusters.Clu
 		}
 		return m, nil
 	}
-	m.Sets = nodeSets(v, shown, q, base, row)
+	m.Sets = nodeSets(v, shown, q, base, setRows, row)
 	return m, nil
 }
 
+// setRows is how many nodes of a set are listed with it.
+const setRows = 25
+
 // nodeSets gathers nodes with the same services, the largest set first; of a large one
 // the first nodes stand for it.
-func nodeSets(v clusters.ClusterView, nodes []loom.Node, q nodesQuery, base string, row func(n loom.Node) clusterview.NodeRow) []clusterview.NodeSet {
-	const first = 25
+func nodeSets(v clusters.ClusterView, nodes []loom.Node, q nodesQuery, base string, first int, row func(n loom.Node) clusterview.NodeRow) []clusterview.NodeSet {
 	sets := map[string]int{}
 	var out []clusterview.NodeSet
 	standings := map[string]map[nodeStanding]int{}
@@ -186,10 +188,13 @@ func nodeSets(v clusters.ClusterView, nodes []loom.Node, q nodesQuery, base stri
 	return out
 }
 
-// setsPart sums the nodes up by what is on them.
+// setsPart shows the nodes by what is on them.
 func (s *Server) setsPart(v clusters.ClusterView) clusterview.SetsModel {
-	none := func(loom.Node) clusterview.NodeRow { return clusterview.NodeRow{} }
-	return clusterview.SetsModel{ID: v.ID, Sets: nodeSets(v, placedNodes(v), nodesQuery{}, route.ClusterNodes(v.ID), none)}
+	placed := placedNodes(v)
+	box := func(n loom.Node) clusterview.NodeRow {
+		return clusterview.NodeRow{Href: route.Node(v.ID, n.ID), Number: strconv.Itoa(n.Number), State: nodeState(v, &n, s.Now())}
+	}
+	return clusterview.SetsModel{ID: v.ID, Sets: nodeSets(v, placed, nodesQuery{}, route.ClusterNodes(v.ID), boxesShown, box), Boxes: len(placed) <= boxesShown}
 }
 
 func (s *Server) nodeRow(v clusters.ClusterView, n loom.Node, c *connections) clusterview.NodeRow {

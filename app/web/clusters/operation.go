@@ -152,7 +152,7 @@ func (s *Server) operationSaid(op *loom.Operation, name string) string {
 		return what + " was rolled back." + because
 	}
 	if op.Tasks[loom.TaskFailed] > 0 {
-		return what + " goes on with what does not wait for a task that failed." + because
+		return what + " continues with tasks that do not depend on a failed one." + because
 	}
 	p := op.Progress()
 	return what + [...]string{" has begun.", ": a quarter is done.", ": half is done.", ": three quarters are done.", ": all but the end is done."}[4*p.Done/max(p.Total, 1)]
@@ -287,7 +287,7 @@ func relatedFacts(op loom.Operation) []ui.Def {
 	}
 	term := "Rolls back"
 	if op.Retries {
-		term = "Goes on with"
+		term = "Continues"
 	}
 	other := loom.OperationRef{Cluster: op.Ref.Cluster, Number: op.Concerns}
 	return []ui.Def{{Term: term, Value: clusterview.TextLink("operation "+strconv.Itoa(op.Concerns), route.Operation(other))}}

@@ -25,7 +25,7 @@ func (s *Server) operationControl(verb string) httpx.ActorHandler {
 		}
 		act, want, text := s.Operations.Pause, loom.OperationPaused, " is paused. Tasks under way finish, nothing more starts."
 		if verb == "resume" {
-			act, want, text = s.Operations.Resume, loom.OperationRunning, " goes on."
+			act, want, text = s.Operations.Resume, loom.OperationRunning, " continues."
 		}
 		op, err := act(r.Context(), actor, ref)
 		if err != nil {
@@ -72,10 +72,10 @@ func (s *Server) operationAbortForm(w http.ResponseWriter, r *http.Request, acto
 	m := clusterview.ConfirmModel{
 		Title: "Abort operation " + strconv.Itoa(ref.Number) + " of " + v.Name, Post: route.OperationVerb(ref, "abort"), Back: route.Operation(ref),
 		Button: "Abort operation " + strconv.Itoa(ref.Number), Busy: "Aborting…", Danger: true, WhyNot: v.Allowed[loom.ChangeAbort],
-		Text: "What runs is told to stop, what waits never begins. What was done so far stays as it is; it can be retried or rolled back afterwards.",
+		Text: "Running tasks are stopped, the others never start. You can retry or roll back afterwards.",
 	}
 	if op.OnFailure == loom.OnFailureUndo && op.Status != loom.OperationRollingBack {
-		m.Text = "What runs is told to stop, what waits never begins. Then what the operation made is taken back, as its failure policy says."
+		m.Text = "Running tasks are stopped, the others never start. Then Loom undoes the operation, as its failure policy says."
 	}
 	if v.Latest == nil || v.Latest.Ref != ref {
 		m.WhyNot = "Operation " + strconv.Itoa(ref.Number) + " has ended."
@@ -126,8 +126,8 @@ func (s *Server) showSkip(w http.ResponseWriter, r *http.Request, actor loom.Act
 	}
 	field := ui.FieldModel{Name: "reason", Label: "Reason", Kind: ui.FieldTextarea, Rows: 2, Value: reason, MaxLength: 1000, Help: "It stays with the task."}
 	m := clusterview.ConfirmModel{
-		Title: "Leave out task " + strconv.Itoa(ref.Number), Post: route.TaskSkip(ref), Back: route.Task(ref), Button: "Leave out task " + strconv.Itoa(ref.Number), Busy: "Leaving out…", Danger: true,
-		Text: page.Capital(taskText(t.Task)) + " will not run, and what waits for it goes on as if it were complete. The cluster shows it until a later operation runs it.", WhyNot: op.WhyNotSkipped(&t.Task),
+		Title: "Skip task " + strconv.Itoa(ref.Number), Post: route.TaskSkip(ref), Back: route.Task(ref), Button: "Skip task " + strconv.Itoa(ref.Number), Busy: "Skipping…", Danger: true,
+		Text: page.Capital(taskText(t.Task)) + " will not run. Tasks that depend on it run as if it were complete. The cluster shows it until a later operation runs it.", WhyNot: op.WhyNotSkipped(&t.Task),
 	}
 	if refused != nil {
 		e := loom.AsError(refused)
@@ -168,7 +168,7 @@ func taskActions(actor loom.Actor, v clusters.ClusterView, op loom.Operation, t 
 	var out []ui.ButtonModel
 	if actor.May(loom.Override, actor.InTenant()) == nil && op.Status == loom.OperationPaused && (t.Status == loom.TaskReady || t.Status == loom.TaskBlocked) {
 		at := route.TaskSkip(t.Ref)
-		out = append(out, ui.ButtonModel{Label: "Leave out", Icon: "ban", Href: at, WhyNot: op.WhyNotSkipped(&t), Attrs: ui.OpensDialog(at)})
+		out = append(out, ui.ButtonModel{Label: "Skip", Icon: "ban", Href: at, WhyNot: op.WhyNotSkipped(&t), Attrs: ui.OpensDialog(at)})
 	}
 	if t.Status == loom.TaskFailed && op.Status.Final() && v.Latest != nil && v.Latest.Ref == op.Ref && v.Status != loom.ClusterTerminated {
 		out = append(out,

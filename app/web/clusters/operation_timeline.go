@@ -209,7 +209,7 @@ func (s *Server) taskBars(op loom.Operation, axis draw.Axis, tasks []loom.Task) 
 			words = append(words, "attempt "+strconv.Itoa(t.Attempt))
 		}
 		if t.Critical && !op.Status.Final() {
-			words = append(words, "on the longest path")
+			words = append(words, "on the critical path")
 		}
 		bars[i] = ui.TimelineBar{
 			X: p.X, Width: p.Width, Look: ui.LookOf(state), Text: stepText(t.Action, t.Service, false), Label: strings.Join(words, ", "),

@@ -85,14 +85,6 @@ func (s *Server) operationsPart(ctx context.Context, actor loom.Actor, id loom.C
 	return m, nil
 }
 
-// recentOperationRows are the newest operations of a cluster.
-func (s *Server) recentOperationRows(ctx context.Context, actor loom.Actor, id loom.ClusterID) (clusterview.OperationsModel, error) {
-	m := clusterview.OperationsModel{ID: id, Now: s.Now(), Live: route.Query(clusterview.PartURL(id, clusterview.PartOperations), "limit", strconv.Itoa(recentOperations))}
-	list, err := s.Clusters.OperationPage(ctx, actor, id, clusters.OperationListInput{Page: loom.Page{Sort: "-number", Limit: recentOperations}})
-	s.fillOperations(&m, list.Items)
-	return m, err
-}
-
 func (s *Server) fillOperations(m *clusterview.OperationsModel, operations []loom.Operation) {
 	for _, op := range operations {
 		p := op.Progress()

@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"loom/app/clusters"
 	"loom/app/loom"
@@ -19,68 +21,122 @@ import (
 	"loom/views/ui"
 )
 
-// changeGroups puts changes of the same sort of thing together, in the order in which
-// they come first.
-func changeGroups(lines []ui.ChangeModel) []clusterview.ChangeGroup {
-	var groups []clusterview.ChangeGroup
-	at := map[string]int{}
-	for _, line := range lines {
-		i, there := at[line.Object]
-		if !there {
-			i = len(groups)
-			at[line.Object] = i
-			groups = append(groups, clusterview.ChangeGroup{})
-		}
-		groups[i].Lines = append(groups[i].Lines, line)
+// signOrder is the order in which effects are shown: what goes first.
+var signOrder = []ui.ChangeSign{ui.SignRemove, ui.SignReplace, ui.SignCreate, ui.SignChange, ui.SignRestart}
+
+// effectNumbers is how many node numbers a line shows before it folds the others.
+const effectNumbers = 10
+
+// previewEffects are what applying changes, alike things in one line.
+func previewEffects(p clusters.PreviewView) []clusterview.EffectGroup {
+	type key struct{ sign, object, text, detail string }
+	type effect struct {
+		key
+		nodes []int
 	}
-	for i, g := range groups {
-		what := g.Lines[0].Object
-		if len(g.Lines) > 1 {
-			what = page.Plural(what)
+	nodes := map[int]*loom.Node{}
+	for _, all := range [][]loom.Node{p.Nodes, p.RemovedNodes} {
+		for i := range all {
+			nodes[all[i].Number] = &all[i]
 		}
-		groups[i].Title = page.Capital(what) + " (" + strconv.Itoa(len(g.Lines)) + ")"
+	}
+	changes := p.Changes
+	if wholeCluster(p) { // of the nodes, which have all of it
+		word := ui.SignCreate
+		if p.Kind == loom.ChangeDelete {
+			word = ui.SignRemove
+		}
+		changes = nil
+		for _, n := range p.Nodes {
+			changes = append(changes, clusters.ChangeLine{Change: string(word), Object: "node", Node: n.Number})
+		}
+	}
+	var order []key
+	found := map[key]*effect{}
+	whole := map[int]string{} // what becomes of nodes with all that is on them
+	for _, c := range changes {
+		if sign := ui.ChangeSign(c.Change); c.Object == "node" && (sign == ui.SignCreate || sign == ui.SignRemove) {
+			whole[c.Node] = c.Change
+		}
+	}
+	for _, c := range changes {
+		if c.Object == "service" && whole[c.Node] == c.Change {
+			continue
+		}
+		k := key{sign: c.Change, object: c.Object, text: c.Name}
+		node := c.Node
+		c.Node = 0
+		switch n := nodes[node]; {
+		case c.Object == "node" && n != nil:
+			k.text = cmp.Or(strings.Join(n.Services, ", "), "no services")
+			k.detail = n.HardwareType
+			if c.Because != "" {
+				k.detail += " · " + c.Because
+			}
+		default:
+			k.detail = changeDetail(c)
+		}
+		e := found[k]
+		if e == nil {
+			e = &effect{key: k}
+			found[k] = e
+			order = append(order, k)
+		}
+		if node > 0 {
+			e.nodes = append(e.nodes, node)
+		}
+	}
+	var groups []clusterview.EffectGroup
+	for _, sign := range signOrder {
+		at := map[string]int{}
+		counts := map[string]int{}
+		for _, k := range order {
+			if k.sign != string(sign) {
+				continue
+			}
+			e := found[k]
+			i, there := at[k.object]
+			if !there {
+				i = len(groups)
+				at[k.object] = i
+				groups = append(groups, clusterview.EffectGroup{Sign: sign})
+			}
+			counts[k.object] += max(1, len(e.nodes))
+			if k.object != "node" {
+				counts[k.object] = len(groups[i].Lines) + 1
+			}
+			groups[i].Text = ui.Count(counts[k.object], k.object, page.Plural(k.object))
+			line := clusterview.Effect{Text: k.text, Detail: k.detail}
+			if k.object == "node" {
+				line.Text = strconv.Itoa(len(e.nodes)) + " × " + k.text
+			}
+			line.Nodes, line.MoreNodes = nodeNumbers(e.nodes)
+			groups[i].Lines = append(groups[i].Lines, line)
+		}
 	}
 	return groups
 }
 
-// changeSigns are the words of changes in the order of their links.
-var changeSigns = []ui.ChangeSign{ui.SignCreate, ui.SignChange, ui.SignRestart, ui.SignReplace, ui.SignRemove, ui.SignKeep}
-
-// onlyChanges leaves out the changes of other signs than only, and offers a link for
-// each sign that occurs. What stays is folded unless it was asked for.
-func onlyChanges(m *clusterview.PreviewModel, only, page string) {
-	counts, all := map[ui.ChangeSign]int{}, 0
-	var chosen []ui.ChangeModel
-	for _, g := range m.Changes {
-		for _, line := range g.Lines {
-			counts[line.Sign]++
-			all++
-			if string(line.Sign) == only {
-				chosen = append(chosen, line)
-			}
+// nodeNumbers are the numbers of nodes, those above effectNumbers apart.
+func nodeNumbers(nodes []int) (first, rest string) {
+	if len(nodes) == 0 {
+		return "", ""
+	}
+	text := func(nodes []int) string {
+		words := make([]string, len(nodes))
+		for i, n := range nodes {
+			words[i] = strconv.Itoa(n)
 		}
+		return strings.Join(words, ", ")
 	}
-	if m.Kept.Count > 0 {
-		counts[ui.SignKeep] = m.Kept.Count
-		all += m.Kept.Count
+	word := "nodes "
+	if len(nodes) == 1 {
+		word = "node "
 	}
-	if len(counts) < 2 {
-		return
+	if len(nodes) <= effectNumbers {
+		return word + text(nodes), ""
 	}
-	none := !slices.Contains(changeSigns, ui.ChangeSign(only)) || counts[ui.ChangeSign(only)] == 0
-	m.Only = clusterview.Choices{Label: "Show", Options: []ui.Tab{{Label: "all " + strconv.Itoa(all), Href: page + "#changes", Current: none}}}
-	for _, sign := range changeSigns {
-		if n := counts[sign]; n > 0 {
-			m.Only.Options = append(m.Only.Options, ui.Tab{Label: string(sign) + " " + strconv.Itoa(n), Href: route.Query(page, "only", string(sign)) + "#changes", Current: !none && string(sign) == only})
-		}
-	}
-	if none {
-		return
-	}
-	m.Changes, m.More = changeGroups(chosen), 0
-	if m.Kept.Open = only == string(ui.SignKeep); !m.Kept.Open {
-		m.Kept = clusterview.KeptChanges{}
-	}
+	return "", word + text(nodes)
 }
 
 const (
@@ -164,70 +220,6 @@ func previewKept(p clusters.PreviewView) clusterview.KeptChanges {
 	return m
 }
 
-// previewNodes are the machines, those that go included. What becomes of each is said
-// where not all fare alike.
-func previewNodes(p clusters.PreviewView) []clusterview.PreviewNode {
-	words := map[int]ui.ChangeSign{}
-	for _, c := range p.Changes {
-		if c.Object == "node" {
-			words[c.Node] = ui.ChangeSign(c.Change)
-		}
-	}
-	alike := wholeCluster(p)
-	all := slices.Concat(p.Nodes, p.RemovedNodes)
-	slices.SortStableFunc(all, func(a, b loom.Node) int { return a.Number - b.Number })
-	out := make([]clusterview.PreviewNode, len(all))
-	for i, n := range all {
-		out[i] = clusterview.PreviewNode{
-			Hostname: n.Hostname, Services: strings.Join(n.Services, ", "), Hardware: n.HardwareType + " → " + n.Flavor, Image: n.ImageType + " → " + n.Image, Provider: p.Provider.Name,
-		}
-		if !alike {
-			out[i].Sign = ui.SignKeep
-			if word := words[n.Number]; word != "" {
-				out[i].Sign = word
-			}
-		}
-	}
-	return out
-}
-
-// previewServices are the services with what is done for each, in the order of the plan,
-// and on how many nodes where that is not on all of them.
-func previewServices(p clusters.PreviewView) []clusterview.PreviewService {
-	type step struct{ service, words string }
-	on, steps, times := map[string]int{}, map[string][]string{}, map[step]int{}
-	for _, n := range p.Nodes {
-		for _, name := range n.Services {
-			on[name]++
-		}
-	}
-	tasks := slices.Clone(p.Plan.Tasks)
-	slices.SortStableFunc(tasks, func(a, b loom.PlanTask) int { return a.Level - b.Level })
-	for _, t := range tasks {
-		if t.Service == "" {
-			continue
-		}
-		if _, there := on[t.Service]; !there {
-			on[t.Service] = 0
-		}
-		at := step{t.Service, stepText(t.Action, "", t.Undo)}
-		if times[at]++; times[at] == 1 {
-			steps[t.Service] = append(steps[t.Service], at.words)
-		}
-	}
-	out := make([]clusterview.PreviewService, 0, len(on))
-	for _, name := range slices.Sorted(maps.Keys(on)) {
-		words := steps[name]
-		for i, w := range words {
-			if n := times[step{name, w}]; n != on[name] {
-				words[i] = w + " on " + ui.Count(n, "node", "nodes")
-			}
-		}
-		out = append(out, clusterview.PreviewService{Name: name, Nodes: on[name], Steps: strings.Join(words, ", ")})
-	}
-	return out
-}
-
 // previewMoved is what a fresh preview shows otherwise than the one it takes the place
 // of: facts, config, and lines of the changes.
 func previewMoved(old, fresh clusters.PreviewView) []ui.ChangeModel {
@@ -237,7 +229,7 @@ func previewMoved(old, fresh clusters.PreviewView) []ui.ChangeModel {
 		was[d.Term] = d.Text
 	}
 	for _, d := range previewFacts(fresh) {
-		if had, there := was[d.Term]; d.Term != "Id" && (!there || had != d.Text) {
+		if had, there := was[d.Term]; !there || had != d.Text {
 			lines = append(lines, ui.ChangeModel{Sign: ui.SignChange, Name: d.Term, Old: had, New: d.Text})
 		}
 	}
@@ -308,9 +300,7 @@ func (s *Server) previewShow(w http.ResponseWriter, r *http.Request, actor loom.
 	if err != nil {
 		return err
 	}
-	m := s.previewModel(r, p)
-	onlyChanges(&m, r.URL.Query().Get("only"), route.Preview(p.ID))
-	return s.showPreview(w, r, actor, http.StatusOK, m)
+	return s.showPreview(w, r, actor, http.StatusOK, s.previewModel(r, p))
 }
 
 func (s *Server) previewGone(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
@@ -337,19 +327,20 @@ func (s *Server) previewGraph(w http.ResponseWriter, r *http.Request, actor loom
 
 func (s *Server) previewModel(r *http.Request, p clusters.PreviewView) clusterview.PreviewModel {
 	m := clusterview.PreviewModel{
-		ID: p.ID, Name: p.Name, Title: "Preview of " + p.Name, Summary: p.Summary(), Hash: p.Hash, Expires: p.Expires, Now: s.Now(),
-		Apply: "Create cluster " + p.Name, Busy: "Creating…", EditHref: clusterview.EditURL(p.ID), Warnings: p.Warnings,
-		Graph: plannedGraph(p), GraphURL: route.PreviewGraph(p.ID), Stages: plannedStages(p),
+		ID: p.ID, Name: p.Name, Title: "Create " + p.Name + "?", Effect: p.Effect(), Hash: p.Hash, Expires: p.Expires, Now: s.Now(),
+		Apply: "Create " + p.Name, Busy: "Creating…", EditHref: clusterview.EditURL(p.ID), Warnings: p.Warnings,
+		Runs: planText(p), Graph: plannedGraph(p), GraphURL: route.PreviewGraph(p.ID), Stages: plannedStages(p),
 	}
 	switch p.Kind {
 	case loom.ChangeCreate:
 		m.Config = configText(p.Config)
 	case loom.ChangeDelete:
-		m.Title, m.EditHref = "Preview: delete "+p.Name, ""
-		m.Apply, m.Busy = "Delete cluster "+p.Name, "Deleting…"
+		m.Title, m.EditHref = "Delete "+p.Name+"?", ""
+		m.Apply, m.Busy = "Delete "+p.Name, "Deleting…"
 	default:
-		m.Title, m.EditHref = fmt.Sprintf("Preview: %s %s", strings.ReplaceAll(string(p.Kind), "_", " "), p.Name), changeURL(p.ID, p.Request)
-		m.Apply, m.Busy = p.Kind.ApplyWords()+" "+p.Name, "Applying…"
+		title := p.Kind.Change().Title + " " + p.Name
+		m.Title, m.EditHref = title+"?", changeURL(p.ID, p.Request)
+		m.Apply, m.Busy = title, "Applying…"
 		if p.Config != nil {
 			m.Config = configText(p.Config)
 		}
@@ -362,16 +353,9 @@ func (s *Server) previewModel(r *http.Request, p clusters.PreviewView) clustervi
 		m.Applied, m.AppliedHref = "View the cluster", route.Cluster(p.Cluster)
 	}
 	m.Facts = previewFacts(p)
-	if p.Kind == loom.ChangeCreate {
-		m.Layout = ui.NewLayoutPicture("layout", p.Layout)
-	}
-	m.Nodes, m.Services, m.Kept = previewNodes(p), previewServices(p), previewKept(p)
-	lines := previewChanges(p)
-	m.Changes, m.Link = changeGroups(lines), s.Origin(r)+route.Preview(p.ID)
-	if wholeCluster(p) { // a line holds the services of its node as well
-		m.More = max(0, len(p.Nodes)-len(lines))
-	} else {
-		m.More = p.ChangeCount - len(lines)
+	m.Effects, m.Kept, m.Link = previewEffects(p), previewKept(p), s.Origin(r)+route.Preview(p.ID)
+	if !wholeCluster(p) {
+		m.More = p.ChangeCount - len(p.Changes)
 	}
 	for _, set := range p.Missing {
 		m.Fields = append(m.Fields, providerFields(set, [][]string{slices.Collect(maps.Keys(set))}, nil, ui.FormErrors{})...)
@@ -385,38 +369,48 @@ func (s *Server) previewModel(r *http.Request, p clusters.PreviewView) clustervi
 }
 
 func previewFacts(p clusters.PreviewView) []ui.Def {
-	facts := []ui.Def{
-		{Term: "Template", Text: p.Template.Name + " " + strconv.Itoa(p.Template.Version)},
-		{Term: "Provider", Text: p.Provider.Name},
-	}
-	// What stays as it is needs no words.
-	if p.Before.Nodes != p.After.Nodes {
-		facts = append(facts, ui.Def{Term: "Nodes of the tenant", Text: fmt.Sprintf("%d → %s", p.Before.Nodes, page.UsedOf(p.After.Nodes, p.Before.MaxNodes))})
-	}
-	if p.Before.Clusters != p.After.Clusters {
-		facts = append(facts, ui.Def{Term: "Clusters of the tenant", Text: fmt.Sprintf("%d → %s", p.Before.Clusters, page.UsedOf(p.After.Clusters, p.Before.MaxClusters))})
-	}
-	if p.Kind == loom.ChangeCreate {
-		facts = append(facts, ui.Def{Term: "Id", Text: p.Cluster.String(), Mono: true}, ui.Def{Term: "Lease", Text: page.LeaseText(loom.LeaseRule{Initial: p.LeaseMillis})})
-	}
-	if p.Plan.Action.Undoable() && p.OnFailure != "" {
-		facts = append(facts, ui.Def{Term: "If it fails", Text: ifItFails(p)})
+	var facts []ui.Def
+	if p.Known {
+		facts = append(facts, ui.Def{Term: "Takes", Text: "about " + ui.Duration(p.Expected.Round(time.Second))})
 	}
 	if p.Price != nil {
 		facts = append(facts, ui.Def{Term: "Price", Text: priceText(*p.Price)})
 	}
+	// What stays the same needs no words.
+	if p.Before.Nodes != p.After.Nodes {
+		facts = append(facts, ui.Def{Term: "Nodes used", Text: quotaText(p.Before.Nodes, p.After.Nodes, p.Before.MaxNodes, "nodes")})
+	}
+	if p.Before.Clusters != p.After.Clusters && p.Before.MaxClusters < loom.Unlimited {
+		facts = append(facts, ui.Def{Term: "Clusters", Text: quotaText(p.Before.Clusters, p.After.Clusters, p.Before.MaxClusters, "clusters")})
+	}
+	facts = append(facts, ui.Def{Term: "Template", Text: p.Template.Name + " " + ui.Version(p.Template.Version)}, ui.Def{Term: "Provider", Text: p.Provider.Name})
+	if p.Kind == loom.ChangeCreate {
+		facts = append(facts, ui.Def{Term: "Lease", Text: page.LeaseText(loom.LeaseRule{Initial: p.LeaseMillis})})
+	}
+	if p.Plan.Action.Undoable() && p.OnFailure != "" {
+		facts = append(facts, ui.Def{Term: "On failure", Text: ifItFails(p)})
+	}
 	return facts
+}
+
+// quotaText is how much of a quota of the tenant is used before and after: "5 → 8 of 20 nodes".
+func quotaText(before, after, most int, word string) string {
+	text := strconv.Itoa(before) + " → " + strconv.Itoa(after)
+	if most < loom.Unlimited {
+		text += " of " + strconv.Itoa(most)
+	}
+	return text + " " + word
 }
 
 // ifItFails says what becomes of a failure where that can be chosen.
 func ifItFails(p clusters.PreviewView) string {
 	switch {
 	case p.OnFailure != loom.OnFailureUndo:
-		return "what was done stays, to be looked at"
+		return "keep for inspection if it fails"
 	case p.Kind == loom.ChangeCreate:
-		return "everything is deleted again"
+		return "delete everything if it fails"
 	}
-	return "what was done is taken back"
+	return "undo changes if it fails"
 }
 
 // previewChanges are the nodes, each with its services in one line; where nodes

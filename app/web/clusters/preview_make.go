@@ -168,9 +168,9 @@ func (s *Server) refuseForm(w http.ResponseWriter, r *http.Request, actor loom.A
 
 // fieldLabels are the names of the form's fields for people.
 var fieldLabels = map[string]string{
-	"clusterTemplate": "Template", "name": "Name", "numMachines": "Number of nodes", "description": "Description", "provider": "Provider",
+	"clusterTemplate": "Template", "name": "Name", "numMachines": "Nodes", "description": "Description", "provider": "Provider",
 	"hardwaretype": "Hardware type", "imagetype": "Image type", "services": "Services", "initialLeaseDuration": "Lease",
-	"dnsSuffix": "DNS suffix", "onFailure": "If the operation fails", "config": "Config", "nodes": "Nodes", "skip": "Tasks to leave out",
+	"dnsSuffix": "DNS suffix", "onFailure": "If the operation fails", "config": "Config", "nodes": "Nodes", "skip": "Tasks to skip",
 	"reason": "Reason", "batch": "Nodes at a time", "minHealthy": "Nodes that stay up",
 }
 

@@ -15,8 +15,7 @@ func (s *Server) Routes() []page.Route {
 	const cluster, op, task = "/clusters/{cluster}", "/clusters/{cluster}/operations/{n}", "/clusters/{cluster}/operations/{n}/tasks/{task}"
 	return slices.Concat([]page.Route{
 		page.Get(route.Home()+"{$}", loom.See, s.home),
-		page.Piece(clusterview.HomeRunningURL(), loom.See, s.RenderOnce("", s.homeRunning)),
-		page.Piece(clusterview.HomeAttentionURL(), loom.See, s.RenderOnce("", s.homeAttention)),
+		page.Piece(clusterview.HomeClustersURL(), loom.See, s.RenderOnce("", s.homeClustersPart)),
 
 		page.Get(route.Clusters(), loom.See, s.clusterList),
 		page.Piece(route.ClustersRows(), loom.See, s.clusterRows),
@@ -33,6 +32,7 @@ func (s *Server) Routes() []page.Route {
 		page.Post("/previews/{preview}/discard", loom.Operate.Reading(), s.previewDiscard),
 
 		page.Get(cluster, loom.See, page.Once(page.Grouped(s.clusterShow)), cluster, "/clusters/{paused}", "/clusters/{failed}", "/clusters/{gone}"),
+		page.Piece(cluster+"/open", loom.See, s.clusterOpen),
 		page.Piece(cluster+"/panel", loom.See, s.RenderOnce("", s.clusterPanel)),
 		page.Get(cluster+"/nodes", loom.See, page.Once(s.clusterNodes)),
 		page.Get(cluster+"/services", loom.See, page.Once(s.clusterServices)),

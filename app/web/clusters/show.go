@@ -1,8 +1,8 @@
 package clusters
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -20,27 +20,25 @@ import (
 	"loom/views/ui"
 )
 
-// clusterFacts is what the top of each of its pages says of a cluster; labels where they
-// do not stand below with the description.
-func (s *Server) clusterFacts(v clusters.ClusterView, labelled bool) []ui.Def {
-	template := v.Template.Name + " " + strconv.Itoa(v.Template.Version)
+// clusterFacts is the line of small facts at the top of each page of a cluster; labels where
+// they are not shown below with the description.
+func (s *Server) clusterFacts(actor loom.Actor, v clusters.ClusterView, labelled bool) []ui.Def {
 	change := ""
 	if why, offered := v.Allowed[loom.ChangeLease]; offered && why == "" {
 		change = route.ClusterLease(v.ID)
 	}
-	lease := ui.Def{Term: "Lease", Value: clusterview.LeaseFact(v.Expires, s.Now(), change)}
-	if !v.Expires.IsZero() {
-		lease.Term = "Lease ends"
+	owner := string(v.Owner.User)
+	if v.Owner == (loom.Account{User: actor.User, Tenant: actor.Tenant}) {
+		owner = "yours"
 	}
 	facts := []ui.Def{
-		{Term: "Id", Value: ui.CopyText(v.ID.String(), "id")},
-		{Term: "Owner", Text: string(v.Owner.User)},
-		{Term: "Created", Value: ui.Time(v.Created, s.Now())},
-		{Term: "Template", Text: template},
+		{Term: "Template", Text: cmp.Or(v.Template.Label, v.Template.Name) + " " + ui.Version(v.Template.Version)},
 		{Term: "Provider", Text: v.Provider.Name},
+		{Term: "Owner", Text: owner},
+		{Term: "Created", Value: ui.Time(v.Created, s.Now())},
 	}
 	if v.Status != loom.ClusterTerminated {
-		facts = append(facts, lease)
+		facts = append(facts, ui.Def{Term: "Expiry", Value: clusterview.LeaseFact(v.Expires, s.Now(), change)})
 	}
 	if labelled && len(v.Labels) > 0 {
 		var labels []string
@@ -50,7 +48,7 @@ func (s *Server) clusterFacts(v clusters.ClusterView, labelled bool) []ui.Def {
 		slices.Sort(labels)
 		facts = append(facts, ui.Def{Term: "Labels", Text: strings.Join(labels, ", ")})
 	}
-	return facts
+	return append(facts, ui.Def{Term: "Id", Value: ui.CopyText(v.ID.String(), "id")})
 }
 
 const (
@@ -58,8 +56,8 @@ const (
 	failureLines = 20
 	// runningShown bounds the tasks that are named as running.
 	runningShown = 8
-	// recentOperations are listed on the overview.
-	recentOperations = 5
+	// boxesShown bounds the nodes that have a box each.
+	boxesShown = 30
 )
 
 func (s *Server) clusterShow(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
@@ -99,9 +97,7 @@ func (s *Server) showCluster(w http.ResponseWriter, r *http.Request, actor loom.
 		return err
 	}
 	m.Sets = s.setsPart(v)
-	if m.Recent, err = s.recentOperationRows(r.Context(), actor, v.ID); err != nil {
-		return err
-	}
+	m.Last = s.lastPart(v)
 	return s.Render(w, r, actor, status, s.clusterFrame(r, v, ""), clusterview.ShowPage(m))
 }
 
@@ -170,6 +166,8 @@ func (s *Server) clusterPart(r *http.Request, actor loom.Actor, v clusters.Clust
 		return clusterview.AboutPart(m), nil
 	case clusterview.PartSets:
 		return clusterview.SetsPart(s.setsPart(v)), nil
+	case clusterview.PartLast:
+		return clusterview.LastPart(s.lastPart(v)), nil
 	case clusterview.PartNodes:
 		m, err := s.nodesPart(ctx, actor, v, readNodesQuery(q, len(v.Nodes)))
 		return clusterview.NodesPart(m), err
@@ -179,10 +177,6 @@ func (s *Server) clusterPart(r *http.Request, actor loom.Actor, v clusters.Clust
 		m, err := s.incidentsPart(ctx, actor, v, loom.Page{After: q.Get("after"), Before: q.Get("before")})
 		return clusterview.IncidentsPart(m), err
 	case clusterview.PartOperations:
-		if q.Get("limit") != "" {
-			m, err := s.recentOperationRows(ctx, actor, v.ID)
-			return clusterview.OperationsPart(m), err
-		}
 		m, err := s.operationsPart(ctx, actor, v.ID, readOperationsQuery(q))
 		return clusterview.OperationsPart(m), err
 	default:
@@ -192,23 +186,27 @@ func (s *Server) clusterPart(r *http.Request, actor loom.Actor, v clusters.Clust
 
 // clusterTabs are the parts of a cluster; the word is the last part of the path.
 var clusterTabs = []struct{ word, label string }{
-	{"", "Overview"}, {"nodes", "Nodes"}, {"services", "Services"}, {"health", "Health"}, {"operations", "Operations"}, {"config", "Config"}, {"activity", "Activity"},
+	{"", "Overview"}, {"nodes", "Nodes"}, {"services", "Services"}, {"health", "Health"}, {"operations", "History"}, {"config", "Config"}, {"activity", "Activity"},
 }
 
 func (s *Server) clusterHead(actor loom.Actor, v clusters.ClusterView, tab string) clusterview.HeadModel {
-	m := clusterview.HeadModel{ID: v.ID, Tab: tab, Name: v.Name, State: s.headState(v.Status, v.Health), Locked: v.Protected}
-	if _, offered := v.Allowed[loom.ChangeDelete]; offered && v.Status != loom.ClusterTerminated {
-		why, abortFirst := deletable(v)
-		m.Delete, m.DeleteWhyNot, m.DeleteWord = route.ClusterDelete(v.ID), why, "Delete"
-		if abortFirst {
-			m.DeleteWord = "Abort, then delete"
-		}
-	}
+	m := clusterview.HeadModel{ID: v.ID, Tab: tab, Name: v.Name, Template: v.Template.Name, Icon: v.Template.Icon, State: s.badge(v), Locked: v.Protected}
 	if v.Status == loom.ClusterTerminated {
 		m.Again = route.ClusterNewLike(v.ID)
 	}
+	// The panel of a failed operation has the primary button.
+	failed := slices.Contains(attentionStatuses, v.Status)
+	if links := linkModels(v.OpenLinks); len(links) > 0 {
+		m.Open, m.OpenFirst = links[0].URL, !failed
+	}
+	if why, offered := v.Allowed[loom.ChangeExpand]; offered && why == "" {
+		m.Scale = ui.ButtonModel{Label: "Scale", Href: route.ClusterScale(v.ID)}
+		if m.Open == "" && !failed {
+			m.Scale.Kind = ui.Primary
+		}
+	}
 	if v.NewerTemplate > 0 && v.Status != loom.ClusterTerminated {
-		m.Newer = fmt.Sprintf("Template %s %d is out (this cluster uses %d).", v.Template.Name, v.NewerTemplate, v.Template.Version)
+		m.Newer = v.Template.Name + " " + ui.Version(v.NewerTemplate) + " is available."
 		m.Sync, m.SyncWhyNot = route.ClusterVerb(v.ID, "sync"), v.Allowed[loom.ChangeSync]
 	}
 	for _, t := range clusterTabs {
@@ -227,14 +225,32 @@ func (s *Server) clusterHead(actor loom.Actor, v clusters.ClusterView, tab strin
 	}
 	if v.Status == loom.ClusterActive {
 		m.Trouble = trouble(v, 5)
-		if len(v.Health.Nodes) > 0 && actor.May(loom.Operate, loom.OwnedBy(v.Owner)) == nil {
-			m.Check = route.ClusterVerb(v.ID, "check")
-		}
 	}
 	m.Said = s.clusterSaid(v)
-	m.Facts, m.LeaseNote = s.clusterFacts(v, tab != ""), v.LeaseNote
+	m.Facts, m.LeaseNote = s.clusterFacts(actor, v, tab != ""), v.LeaseNote
 	m.Actions, m.Extend = clusterActions(actor, v), s.extend(v)
 	return m
+}
+
+// lastPart is the newest operation once it is complete.
+func (s *Server) lastPart(v clusters.ClusterView) clusterview.LastChange {
+	m := clusterview.LastChange{ID: v.ID, Now: s.Now()}
+	if op := v.Latest; op != nil {
+		m.Topic = route.TopicOperation(op.Ref)
+		if op.Status == loom.OperationComplete {
+			m.Text, m.Href, m.By, m.Took, m.Ended = op.Action.Done(), route.Operation(op.Ref), string(op.RequestedBy), s.elapsed(op.Started, op.Ended), op.Ended
+		}
+	}
+	return m
+}
+
+// badge is what is going on with a cluster.
+func (s *Server) badge(v clusters.ClusterView) ui.State {
+	var p loom.Progress
+	if v.Latest != nil {
+		p = v.Latest.Progress()
+	}
+	return ui.ClusterBadge(v.Status, p, v.Health, s.Now())
 }
 
 // progress is the bar of an operation with its text.
@@ -280,7 +296,7 @@ func (s *Server) operationPart(ctx context.Context, actor loom.Actor, v clusters
 		return m, nil
 	}
 	m.None = false
-	m.Title = page.Capital(op.Action.Verb()) + " · operation " + strconv.Itoa(op.Ref.Number)
+	m.Title = page.Capital(op.Action.Verb())
 	m.Href, m.State, m.Progress = route.Operation(op.Ref), ui.OperationState(op.Status, op.Aborted), s.progress(*op)
 	var err error
 	if m.Progress.Left, err = s.left(ctx, actor, v, *op); err != nil {
@@ -291,15 +307,15 @@ func (s *Server) operationPart(ctx context.Context, actor loom.Actor, v clusters
 		return m, err
 	}
 	if op.OnFailure == loom.OnFailureUndo && !op.Status.Final() {
-		if m.Note = "If it fails, what was done is taken back."; op.Action == loom.ClusterCreate {
-			m.Note = "If it fails, what was made is deleted again."
+		if m.Note = "If it fails, Loom undoes it."; op.Action == loom.ClusterCreate {
+			m.Note = "If it fails, Loom deletes its machines."
 		}
 	}
 	if op.Waiting != "" && !op.ForRetry {
 		m.Note = op.Waiting
 	}
 	if op.Status == loom.OperationPaused && !v.Expires.IsZero() {
-		m.Note += " The lease of the cluster goes on meanwhile."
+		m.Note += " The lease keeps running."
 	}
 	m.Actions = operationActions(v, *op)
 	if m.Retrying, err = s.retries(ctx, actor, *op); err != nil {

@@ -27,7 +27,7 @@ func (s *Server) clusterServices(w http.ResponseWriter, r *http.Request, actor l
 	if err != nil {
 		return err
 	}
-	page := templ.Join(clusterview.ServicesPage(s.clusterHead(actor, v, "services"), s.servicesPart(v)), ui.TiesSection("How they depend on each other", page.ClusterTies(v, known)))
+	page := templ.Join(clusterview.ServicesPage(s.clusterHead(actor, v, "services"), s.servicesPart(v)), ui.TiesSection("Dependencies", page.ClusterTies(v, known)))
 	return s.Render(w, r, actor, http.StatusOK, s.clusterFrame(r, v, "Services"), page)
 }
 

@@ -45,7 +45,7 @@ func (s *Server) ways(ctx context.Context, actor loom.Actor, v clusters.ClusterV
 			return nil, err
 		}
 		if present, there := v.Services[name]; there && newest != nil && newest.Version > present.Version && !newest.SameWork(&present) {
-			newer, text = append(newer, name), append(text, name+" "+strconv.Itoa(newest.Version))
+			newer, text = append(newer, name), append(text, name+" "+ui.Version(newest.Version))
 		}
 	}
 	released, err := s.Clusters.ReleasedFiles(ctx, actor, op.Ref)
@@ -53,7 +53,7 @@ func (s *Server) ways(ctx context.Context, actor loom.Actor, v clusters.ClusterV
 		return nil, err
 	}
 	for _, f := range released {
-		if name := f.Name + " " + strconv.Itoa(f.Version); !slices.Contains(text, name) {
+		if name := f.Name + " " + ui.Version(f.Version); !slices.Contains(text, name) {
 			text = append(text, name)
 		}
 	}
@@ -72,7 +72,7 @@ func (s *Server) ways(ctx context.Context, actor loom.Actor, v clusters.ClusterV
 				continue // it is the same
 			}
 			if len(newer) > 0 {
-				b.Label = "Retry as it is"
+				b.Label = "Retry unchanged"
 			}
 			if len(services) == 0 {
 				out = append(out, b, change)
@@ -274,8 +274,8 @@ func (s *Server) skipParts(ctx context.Context, actor loom.Actor, v clusters.Clu
 	if err != nil {
 		return nil, err
 	}
-	picker := ui.ChoiceModel{Name: "skip", Legend: "Tasks to leave out", Optional: true, Filter: "Filter tasks", Error: errs.For("skip"),
-		Help: "What waits for them goes on as if they were complete. Only failed tasks and those that never ran are listed."}
+	picker := ui.ChoiceModel{Name: "skip", Legend: "Tasks to skip", Optional: true, Filter: "Filter tasks", Error: errs.For("skip"),
+		Help: "Tasks that depend on them run as if they were complete. Lists failed tasks and those that never ran."}
 	for _, failed := range []bool{true, false} {
 		for _, t := range tasks {
 			if failed != (t.Status == loom.TaskFailed) {
@@ -293,7 +293,7 @@ func (s *Server) skipParts(ctx context.Context, actor loom.Actor, v clusters.Clu
 		return nil, nil
 	}
 	reason := ui.FieldModel{Name: "reason", Label: "Reason", Kind: ui.FieldTextarea, Rows: 2, Value: f.of("reason"), Optional: true, MaxLength: 1000, Error: errs.For("reason"),
-		Help: "Needed when tasks are left out; it stays with them."}
-	return []clusterview.FormPart{{Fold: "Leave out tasks", Open: len(f.list("skip")) > 0 || f.of("reason") != "" || errs.For("skip")+errs.For("reason") != "",
+		Help: "Required to skip tasks; shown with them."}
+	return []clusterview.FormPart{{Fold: "Skip tasks", Open: len(f.list("skip")) > 0 || f.of("reason") != "" || errs.For("skip")+errs.For("reason") != "",
 		More: []clusterview.FormPart{{Picker: &picker}, {Field: &reason}}}}, nil
 }

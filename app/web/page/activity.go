@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -113,7 +114,7 @@ func (s *Shared) ActivityFeed(see ui.Viewer, base string, all bool, q ActivityQu
 	case q != (ActivityQuery{}):
 		m.Empty = ui.EmptyModel{Icon: "search", Text: "No matches.", Action: ui.ButtonModel{Label: "Clear filters", Href: base}}
 	}
-	for _, group := range bursts(list.Items) {
+	for _, group := range bursts(ended(list.Items)) {
 		day := see.Day(group[0].Time)
 		if n := len(m.Days); n == 0 || m.Days[n-1].Title != day {
 			m.Days = append(m.Days, adminview.FeedDay{Title: day})
@@ -122,6 +123,29 @@ func (s *Shared) ActivityFeed(see ui.Viewer, base string, all bool, q ActivityQu
 		d.Items = append(d.Items, feedItem(see, group, all))
 	}
 	return adminview.Feed(m)
+}
+
+// ended gives each operation one entry: how it ended is told where it began, where that is on
+// the same page.
+func ended(items []loom.Activity) []loom.Activity {
+	var out []loom.Activity
+	finishes := map[loom.OperationRef]loom.Activity{}
+	for _, item := range items { // the newest first
+		if item.Verb == "finish" && slices.ContainsFunc(items, func(a loom.Activity) bool { return a.Operation == item.Operation && begins(a) }) {
+			finishes[item.Operation] = item
+			continue
+		}
+		if end, is := finishes[item.Operation]; is && begins(item) {
+			item.Status, item.Message, item.FailedTasks, item.FailedNodes = end.Status, end.Message, end.FailedTasks, end.FailedNodes
+		}
+		out = append(out, item)
+	}
+	return out
+}
+
+// begins reports whether an entry is that of the request that an operation carries out.
+func begins(a loom.Activity) bool {
+	return a.Operation != (loom.OperationRef{}) && a.Kind == "cluster" && a.Verb != "finish"
 }
 
 // burstGap is how far apart entries of a burst are at most.
@@ -185,16 +209,6 @@ var pastVerbs = map[string]string{
 	"probe": "tested", "sweep": "searched", "upload": "uploaded",
 }
 
-// pastActions are what operations did, up to the name of the cluster.
-var pastActions = map[loom.ClusterAction]string{
-	loom.ClusterCreate: "created", loom.ClusterDelete: "deleted", loom.ClusterConfigure: "changed the config of",
-	loom.ClusterConfigureWithRestart: "changed the config of", loom.StartServices: "started services of", loom.StopServices: "stopped services of",
-	loom.RestartServices: "restarted services of", loom.AddServices: "added services to", loom.RemoveServices: "removed services from",
-	loom.ClusterExpand: "scaled", loom.ClusterShrink: "scaled", loom.ClusterUpgrade: "updated", loom.ClusterResize: "changed the hardware of",
-	loom.ClusterRepair: "replaced nodes of", loom.RepairRestart: "restarted nodes of", loom.RepairConfigure: "restored files of",
-	loom.RepairReboot: "rebooted nodes of", loom.Rollback: "rolled back", loom.ClusterAuthorize: "added SSH keys to",
-}
-
 func verbPast(verb string) string { return cmp.Or(pastVerbs[verb], verb) }
 
 // activityIcon is of the kind of what happened.
@@ -215,14 +229,12 @@ func activityIcon(a loom.Activity) string {
 // activityText is what was done, up to the name of what it was done to.
 func activityText(a loom.Activity) string {
 	switch {
-	case a.Verb == "finish" && a.Status == loom.OperationComplete:
-		return Capital(cmp.Or(pastActions[a.Action], string(a.Action)))
 	case a.Verb == "finish":
-		return Capital(a.Action.Verb()) + " of"
+		return Capital(doneTo(a.Action))
 	case a.LeaseMoved() && a.Action == "":
 		return "changed expiry of"
 	case a.Kind == "cluster" && a.Action != "":
-		return cmp.Or(pastActions[a.Action], string(a.Action))
+		return doneTo(a.Action)
 	case a.Verb == "reveal", a.Kind == "cluster" && a.Verb == "apply":
 		return verbPast(a.Verb)
 	case a.Kind == "resource" && a.Verb == "sync":
@@ -235,6 +247,22 @@ func activityText(a loom.Activity) string {
 		return verbPast(a.Verb) + " cluster"
 	}
 	return verbPast(a.Verb) + " " + a.Kind
+}
+
+// doneTo is what an operation did, up to the name of the cluster: "scaled up", "added services
+// to".
+func doneTo(action loom.ClusterAction) string {
+	text := strings.ToLower(action.Done())
+	verb, object, _ := strings.Cut(text, " ")
+	switch {
+	case object == "" || object == "up" || object == "down" || object == "back":
+		return text
+	case verb == "added":
+		return text + " to"
+	case verb == "removed":
+		return text + " from"
+	}
+	return text + " of"
 }
 
 func activityObject(a loom.Activity) string {

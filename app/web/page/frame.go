@@ -9,7 +9,6 @@ import (
 
 	"loom/app/httpx"
 	"loom/app/loom"
-	"loom/views/adminview"
 	"loom/views/layout"
 	"loom/views/route"
 	"loom/views/ui"
@@ -24,25 +23,9 @@ func AccountFrame(title, here string) layout.Model {
 	return m
 }
 
-// AdminFrame is the frame of the admin pages, with its rail.
+// AdminFrame is the frame of the admin pages.
 func AdminFrame(title, here string, crumbs ...ui.Crumb) layout.Model {
-	m := layout.Model{Title: title, Section: "Admin", Area: layout.AreaAdmin, Here: here, Crumbs: crumbs}
-	for _, item := range layout.Rail(layout.AreaAdmin, here) {
-		m.Rail = append(m.Rail, item)
-		if item.Href == route.AdminKind(loom.KindTemplate) {
-			m.Rail = append(m.Rail, railItem("Partial templates", adminview.KindIcon(loom.KindPartialTemplate), route.AdminKind(loom.KindPartialTemplate), here))
-		}
-	}
-	m.Rail = append(m.Rail, layout.RailItem{Heading: "Tenant"},
-		railItem("Import and export", "layers", route.AdminTransfer(), here), railItem("Usage", "activity", route.AdminUsage(), here),
-		railItem("Files", "file", route.AdminResources(), here), railItem("Users", "user", route.AdminUsers(), here),
-		railItem("Hooks", "external", route.AdminHooks(), here), railItem("Queue", "clock", route.AdminQueue(), here),
-		railItem("Audit", "list", route.AdminAudit(), here), railItem("Settings", "settings", route.AdminSettings(), here))
-	return m
-}
-
-func railItem(label, icon, href, here string) layout.RailItem {
-	return layout.RailItem{Label: label, Icon: icon, Href: href, Current: href == here}
+	return layout.Model{Title: title, Section: "Admin", Area: layout.AreaAdmin, Here: here, Crumbs: crumbs}
 }
 
 // DialogID is the frame's one dialog, for which forms answer without the frame.
@@ -74,28 +57,11 @@ func followOwn(m *layout.Model) {
 	}
 }
 
-// SystemFrame is the frame of the system pages, with its rail.
+// SystemFrame is the frame of the system pages.
 func SystemFrame(title, here string, crumbs ...ui.Crumb) layout.Model {
 	m := layout.Model{Title: title, Section: "System", Area: layout.AreaSystem, Here: here}
 	if len(crumbs) > 0 {
 		m.Crumbs = append([]ui.Crumb{{Label: "System", Href: route.System()}}, crumbs...)
-	}
-	m.Rail = []layout.RailItem{
-		railItem("Overview", "activity", route.System(), here),
-		railItem("Status", "check-circle", route.SystemStatus(), here),
-		railItem("Tenants", "layers", route.SystemTenants(), here),
-		railItem("Clusters", "cluster", route.SystemClusters(), here),
-		railItem("Activity", "list", route.SystemActivity(), here),
-		railItem("Usage", "clock", route.SystemUsage(), here),
-		railItem("Audit", "shield", route.SystemAudit(), here),
-		{Heading: "Work"},
-		railItem("Workers", "server", route.SystemWorkers(), here),
-		railItem("Queues", "clock", route.SystemQueues(), here),
-		railItem("River jobs", "file", route.SystemJobs(), here),
-		railItem("Hooks", "external", route.SystemHooks(), here),
-		{Heading: "Machines"},
-		railItem("Orphans", "disk", route.SystemOrphans(), here),
-		railItem("Plugin types", "box", route.SystemPlugins(), here),
 	}
 	return m
 }
@@ -192,7 +158,7 @@ func (s *Shared) frame(w http.ResponseWriter, r *http.Request, actor loom.Actor,
 	m.Path = r.URL.RequestURI()
 	m.Document = s.paneOf(r)
 	m.User, m.Tenant, m.RoleWord = string(actor.User), actor.TenantName, string(actor.Role)
-	m.ShowCatalog, m.ShowAdmin, m.ShowSystem = true, actor.May(loom.Administer, actor.InTenant()) == nil, actor.May(loom.Install, loom.Installation) == nil
+	m.ShowAdmin, m.ShowSystem = actor.May(loom.Administer, actor.InTenant()) == nil, actor.May(loom.Install, loom.Installation) == nil
 	m.Version = s.Version
 	followOwn(m)
 	if httpx.IsFragment(r) {

@@ -21,6 +21,8 @@ var shortcuts = []sharedview.KeyLine{
 	{Keys: []string{"x"}, What: "Select the row, where rows can be selected"},
 	{Keys: []string{"Enter"}, What: "Open the row"},
 	{Keys: []string{"e"}, What: "Edit what the page shows"},
+	{Keys: []string{"o"}, What: "Open what the cluster serves"},
+	{Keys: []string{"."}, What: "Open the menu of the page"},
 	{Keys: []string{"Esc"}, What: "Close a dialog or menu"},
 	{Keys: []string{"?"}, What: "This list"},
 }

@@ -84,15 +84,15 @@ func (s *Server) queueStates(queues []processes.Queue) templ.Component {
 // whatStops says what pausing a queue means.
 func whatStops(q processes.Queue) []string {
 	lines := map[string][]string{
-		processes.ControlQueue: {"The schedulers do none of their duties: operations whose tasks are done do not end, leases that are over delete nothing, sessions and old logs stay.",
-			"Lost processes are still found, and their tasks given to others."},
-		processes.HookQueue:    {"No hook is called. An operation that waits for the answer of a blocking hook waits on."},
-		processes.ProbeQueue:   {"No provider is tested."},
-		processes.JournalQueue: {"No journal of a service is opened. Those that are open go on."},
-		processes.SweepQueue:   {"The search for orphans waits, and so does the removal of machines that were left behind."},
+		processes.ControlQueue: {"Scheduler jobs stop: operations do not end, expired leases delete nothing, sessions and old logs stay.",
+			"Loom still finds lost processes and requeues their tasks."},
+		processes.HookQueue:    {"Loom calls no hooks. Operations that wait for a blocking hook keep waiting."},
+		processes.ProbeQueue:   {"Loom tests no providers."},
+		processes.JournalQueue: {"No journals open. Open ones continue."},
+		processes.SweepQueue:   {"The search for orphans and the removal of leftover machines wait."},
 	}[q.Name]
 	if q.Tenant != "" {
-		lines = []string{"No new task of the tenant " + q.Tenant + " starts, also of operations that are under way; what ends sets others free, and those wait. Tasks that run go on to their end.",
+		lines = []string{"No new task of the tenant " + q.Tenant + " starts, not even of running operations. Running tasks finish.",
 			"You can still create, pause and abort operations. Machines are created and deleted only after the queue is resumed, even those with expired leases."}
 	}
 	return append(lines, "Nothing is lost: all work continues once the queue is resumed. It stays paused over restarts.")
@@ -115,7 +115,7 @@ func (s *Server) systemQueueAsk(w http.ResponseWriter, r *http.Request, actor lo
 			m.WhyNot = "The queue is paused already, " + s.pausedText(r, q.Paused) + "."
 		}
 	case "resume":
-		m.Busy, m.Harmless, m.Lines = "Resuming…", true, []string{"What waits starts again at once: " + strconv.Itoa(q.Counts["available"]) + " now."}
+		m.Busy, m.Harmless, m.Lines = "Resuming…", true, []string{"Waiting jobs start again at once: " + strconv.Itoa(q.Counts["available"]) + " now."}
 		if !q.IsPaused() {
 			m.WhyNot = "The queue is not paused."
 		}

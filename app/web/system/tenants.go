@@ -514,7 +514,7 @@ func (s *Server) tenantPage(w http.ResponseWriter, r *http.Request, actor loom.A
 	waits := processes.Queue{Name: processes.TenantQueue(t.ID), Tenant: t.Name, Paused: work.Paused}
 	m.Actions = []ui.ButtonModel{page.Opening(queueButton(waits).Label+" queue", "", queueButton(waits).Href, ui.Secondary)}
 	if waits.IsPaused() {
-		m.Banners = []ui.BannerModel{{Tone: ui.ToneHold, Text: "The queue of the tenant is paused " + s.pausedText(r, waits.Paused) + ": nothing new starts until it is resumed."}}
+		m.Banners = []ui.BannerModel{{Tone: ui.ToneHold, Text: "The queue of the tenant is paused " + s.pausedText(r, waits.Paused) + ". Running tasks continue; new ones wait."}}
 	}
 	if t.ID != loom.SuperTenant {
 		m.Actions = []ui.ButtonModel{m.Actions[0], page.Opening("Act as administrator", "", route.SystemActAs(t.Name), ui.Secondary), {Label: "Delete", Kind: ui.Danger, Small: true, Href: route.SystemTenantDelete(t.Name)}}
