@@ -233,6 +233,8 @@ func TestListsFindWhatLookingAtEachRowFinds(t *testing.T) {
 func TestListsCountTasksAndNodes(t *testing.T) {
 	t.Parallel()
 	w := newListWorld(t)
+	w.db.MustExec(`UPDATE clusters SET template = jsonb_set(template, '{links}', '[{"label": "Page", "url": "http://x/"}]') WHERE id % 3 = 0`)
+	w.db.MustExec(`UPDATE operations SET started_at = '2026-06-01 12:00Z', ended_at = '2026-06-01 12:01Z' WHERE cluster_id % 2 = 0`)
 	const plain = `SELECT c.id, count(t.id) AS total, count(t.id) FILTER (WHERE t.status IN ('complete', 'skipped')) AS done, (SELECT count(*) FROM nodes n WHERE n.cluster_id = c.id) AS nodes,
 		ARRAY(SELECT jsonb_object_keys(c.services) ORDER BY 1) AS services
 		FROM clusters c LEFT JOIN operations o ON o.cluster_id = c.id AND o.number = c.latest_operation LEFT JOIN tasks t ON t.operation_id = o.id AND NOT t.gate WHERE c.tenant_id = 'a' GROUP BY c.id`
@@ -252,6 +254,12 @@ func TestListsCountTasksAndNodes(t *testing.T) {
 		c := listed[loom.ClusterID(r.ID)]
 		if c.Progress.Total != r.Total || c.Progress.Done != r.Done || c.Nodes != r.Nodes || !slices.Equal(c.Services, []string(r.Services)) {
 			t.Errorf("cluster %d: %d of %d tasks, %d nodes, %v; want %+v", r.ID, c.Progress.Done, c.Progress.Total, c.Nodes, c.Services, r)
+		}
+		if c.Linked != (r.ID%3 == 0) {
+			t.Errorf("cluster %d: linked %v", r.ID, c.Linked)
+		}
+		if took := c.Progress.Ended.Sub(c.Progress.Started); r.ID%2 == 0 && c.LatestOperation > 0 && took != time.Minute {
+			t.Errorf("cluster %d: its operation took %s", r.ID, took)
 		}
 	}
 	for _, c := range w.pages(w.through, store.ClusterFilter{Brief: true}, "name", 25) {

@@ -180,3 +180,45 @@ func FuzzLogLine(f *testing.F) {
 		}
 	})
 }
+
+// TestClusterBadge: what runs comes first, then how the last operation ended, then the health.
+func TestClusterBadge(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	began := func(action loom.ClusterAction, status loom.OperationStatus, done, total int) loom.Progress {
+		return loom.Progress{Action: action, Status: status, Done: done, Total: total, Started: now}
+	}
+	refused := loom.Progress{Action: loom.ClusterCreate, Status: loom.OperationFailed}
+	healthy := loom.ClusterHealth{Status: loom.HealthHealthy, CheckedAt: now}
+	maintained := healthy
+	maintained.Maintenance = []loom.Maintenance{{}}
+	for want, c := range map[string]struct {
+		status loom.ClusterStatus
+		p      loom.Progress
+		h      loom.ClusterHealth
+	}{
+		"Scaling up 62 % run":     {loom.ClusterPending, began(loom.ClusterExpand, loom.OperationRunning, 62, 100), healthy},
+		"Creating run":            {loom.ClusterPending, began(loom.ClusterCreate, loom.OperationNotSubmitted, 0, 0), healthy},
+		"Creating paused hold":    {loom.ClusterPending, began(loom.ClusterCreate, loom.OperationPaused, 1, 2), healthy},
+		"Create failed bad":       {loom.ClusterIncomplete, began(loom.ClusterCreate, loom.OperationFailed, 1, 2), healthy},
+		"Update aborted warn":     {loom.ClusterInconsistent, began(loom.ClusterUpgrade, loom.OperationAborted, 1, 2), healthy},
+		"Refused idle":            {loom.ClusterIncomplete, refused, healthy},
+		"Healthy ok":              {loom.ClusterActive, began(loom.ClusterCreate, loom.OperationComplete, 2, 2), healthy},
+		"Healthy idle":            {loom.ClusterActive, began(loom.ClusterCreate, loom.OperationComplete, 2, 2), maintained},
+		"Active idle":             {loom.ClusterActive, began(loom.ClusterCreate, loom.OperationComplete, 2, 2), loom.ClusterHealth{}},
+		"Terminated idle":         {loom.ClusterTerminated, began(loom.ClusterDelete, loom.OperationComplete, 2, 2), healthy},
+		"Inconsistent warn":       {loom.ClusterInconsistent, began(loom.ClusterExpand, loom.OperationComplete, 2, 2), healthy},
+		"Adding keys 50 % run":    {loom.ClusterActive, began(loom.ClusterAuthorize, loom.OperationRunning, 1, 2), healthy},
+		"Deleting 0 % run":        {loom.ClusterPending, began(loom.ClusterDelete, loom.OperationRunning, 0, 9), healthy},
+		"Restarting services run": {loom.ClusterPending, began(loom.RepairRestart, loom.OperationRunning, 0, 0), healthy},
+	} {
+		s := ui.ClusterBadge(c.status, c.p, c.h, now)
+		got := s.Word
+		if s.Detail != "" {
+			got += " " + s.Detail
+		}
+		if got += " " + string(s.Tone); got != want {
+			t.Errorf("%s, %+v: %q, want %q", c.status, c.p, got, want)
+		}
+	}
+}
