@@ -442,7 +442,11 @@ func (s *soakSerial) wrong(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if cluster.Status != loom.ClusterActive || op != nil && !op.Status.Final() {
-		return fmt.Sprintf("it is %s", cluster.Status), nil
+		text := fmt.Sprintf("it is %s", cluster.Status)
+		if op != nil {
+			text += fmt.Sprintf(", operation %d (%s) is %s, tasks %v, %s %s", op.Ref.Number, op.Action, op.Status, op.Tasks, op.Waiting, op.Message)
+		}
+		return text, nil
 	}
 	open := true
 	incidents, err := l.Fleet.Incidents(ctx, l.actor, fleet.IncidentsInput{Cluster: s.cluster, Open: &open, Page: loom.Page{Limit: 100}})
@@ -494,10 +498,10 @@ func (s *soakSerial) mend(ctx context.Context) error {
 		return err
 	case op != nil && !op.Status.Final():
 		return nil
+	case len(gone) > 0: // whatever failed, what is to run on these machines cannot
+		_, err = beginChange(ctx, l.Clusters, l.actor, s.cluster, loom.ChangeRepair, clusters.ChangeInput{Nodes: gone})
 	case cluster.Status != loom.ClusterActive:
 		_, err = beginChange(ctx, l.Clusters, l.actor, s.cluster, loom.ChangeRetry, clusters.ChangeInput{})
-	case len(gone) > 0:
-		_, err = beginChange(ctx, l.Clusters, l.actor, s.cluster, loom.ChangeRepair, clusters.ChangeInput{Nodes: gone})
 	}
 	return err
 }
