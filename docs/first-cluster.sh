@@ -46,7 +46,7 @@ id=$(call POST /v2/clusters "{\"name\": \"first\", \"clusterTemplate\": \"web-cl
 echo "  cluster $id"
 wait_for active
 
-page=$(call GET "/v2/clusters/$id" | grep -o '"label":"Open the page","url":"http://[0-9.]*/"' | cut -d '"' -f 8)
+page=$(call GET "/v2/clusters/$id" | grep -o '"label":"Page","url":"http://[0-9.]*/"' | cut -d '"' -f 8)
 echo "Fetching $page ten times"
 answers=
 for _ in 1 2 3 4 5 6 7 8 9 10; do

@@ -254,5 +254,5 @@ func TestKeyIsDownloadedAndAudited(t *testing.T) {
 	if audited != 3 {
 		t.Errorf("%d downloads in the audit, want 3", audited)
 	}
-	w.get("ana", route.ClusterTab(op.Cluster, "activity")).is(200, "downloaded the key of")
+	w.get("ana", route.ClusterOperations(op.Cluster)).is(200, "Other events", "downloaded the key of")
 }

@@ -92,7 +92,7 @@ func TestOperationsTab(t *testing.T) {
 	w.get("ana", base+"?result=running").is(200, "No operation matches these filters.")
 	w.get("ana", base+"?action=nonsense").is(200, "No operation matches these filters.")
 	w.get("ana", clusterview.PartURL(op.Cluster, clusterview.PartOperations)+"&result=failed").is(200, "7 · ").lacks("8 · ", "<main")
-	w.get("ana", route.ClusterTab(op.Cluster, "activity")).is(200, "Activity", `id="feed"`, "shop")
+	w.get("ana", route.ClusterTab(op.Cluster, "activity")).goesTo(route.ClusterOperations(op.Cluster))
 	w.get("eve", route.ClusterTab(op.Cluster, "activity")).is(404)
 }
 

@@ -25,7 +25,7 @@ func TestGolden(t *testing.T) {
 		"preview_applied": clusterview.PreviewPage(appliedPreview()), "preview_gone": clusterview.PreviewGonePage(),
 		"cluster": clusterview.ShowPage(showModel()), "cluster_failed": clusterview.OperationPart(failedPanel()),
 		"nodes": clusterview.NodesPage(head(), nodesModel()), "services": clusterview.ServicesPage(head(), servicesModel()),
-		"operations": clusterview.OperationsPage(head(), operationsModel()), "config": clusterview.ConfigPage(head(), configModel()),
+		"operations": clusterview.HistoryPage(head(), operationsModel(), templ.Raw("<p>Extended the lease.</p>")), "config": clusterview.ConfigPage(head(), configModel()),
 		"change_scale": clusterview.ChangePage(scaleModel()), "change_upgrade": clusterview.ChangePage(upgradeModel()),
 		"change_not":   clusterview.ChangePage(clusterview.ChangeModel{Cluster: 42, Name: "shop-front", Title: "Scale shop-front", WhyNot: "Operation 1 (create) is running.", Back: "/clusters/00000042"}),
 		"change_panel": clusterview.ChangePanelPart(comingPanel()), "lease": clusterview.LeasePage(leaseModel()), "lease_dialog": clusterview.LeaseDialog(leaseModel()),

@@ -1,29 +1,44 @@
 package clusters
 
 import (
+	"context"
 	"net/http"
+	"slices"
+
+	"github.com/a-h/templ"
 
 	"loom/app/account"
+	"loom/app/clusters"
+	"loom/app/httpx"
 	"loom/app/loom"
 	"loom/app/web/page"
-	"loom/views/clusterview"
 	"loom/views/route"
 	"loom/views/ui"
 )
 
-// clusterActivity is what was done to a cluster and its operations, as far as the
-// viewer may know.
+// historyEvents bounds the events beside operations in the history of a cluster.
+const historyEvents = 50
+
+// clusterEvents is what happened to a cluster besides its operations, as far as the viewer may
+// know; nil for nothing.
+func (s *Server) clusterEvents(ctx context.Context, actor loom.Actor, v clusters.ClusterView) (templ.Component, error) {
+	list, err := s.Accounts.Activity(ctx, actor, account.ActivityInput{Cluster: v.ID.String(), Page: loom.Page{Limit: historyEvents}})
+	if err != nil {
+		return nil, err
+	}
+	list.Items = slices.DeleteFunc(list.Items, page.OfOperation)
+	if len(list.Items) == 0 {
+		return nil, nil
+	}
+	list.Next, list.Prev = "", ""
+	return s.ActivityFeed(ui.ViewerOf(ctx), "", false, page.ActivityQuery{}, list), nil
+}
+
+// clusterActivity leads to the history, which has all events.
 func (s *Server) clusterActivity(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	v, err := s.pathCluster(r, actor)
 	if err != nil {
 		return err
 	}
-	in := account.ActivityInput{Cluster: v.ID.String(), Page: s.PageOf(r)}
-	in.Page.Sort = ""
-	list, err := s.Accounts.Activity(r.Context(), actor, in)
-	if err != nil {
-		return err
-	}
-	feed := s.ActivityFeed(ui.ViewerOf(r.Context()), route.ClusterTab(v.ID, "activity"), false, page.ActivityQuery{}, list)
-	return s.Render(w, r, actor, http.StatusOK, s.clusterFrame(r, v, "Activity"), clusterview.ActivityPage(s.clusterHead(actor, v, "activity"), feed))
+	return httpx.SeeOther(w, r, route.ClusterOperations(v.ID))
 }

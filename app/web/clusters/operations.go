@@ -59,8 +59,12 @@ func (s *Server) clusterOperations(w http.ResponseWriter, r *http.Request, actor
 		return err
 	}
 	m.Filters = operationFilters(v, q)
-	page := clusterview.OperationsPage(s.clusterHead(actor, v, "operations"), m)
-	return s.Render(w, r, actor, http.StatusOK, s.clusterFrame(r, v, "Operations"), page)
+	events, err := s.clusterEvents(r.Context(), actor, v)
+	if err != nil {
+		return err
+	}
+	page := clusterview.HistoryPage(s.clusterHead(actor, v, "operations"), m, events)
+	return s.Render(w, r, actor, http.StatusOK, s.clusterFrame(r, v, "History"), page)
 }
 
 // operationsPart is a page of the operations of a cluster, newest first.

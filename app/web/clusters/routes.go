@@ -39,7 +39,7 @@ func (s *Server) Routes() []page.Route {
 		page.Get(cluster+"/health", loom.See, s.clusterHealth),
 		page.Get(cluster+"/operations", loom.See, s.clusterOperations),
 		page.Get(cluster+"/config", loom.See, s.clusterConfig),
-		page.Get(cluster+"/activity", loom.See, s.clusterActivity),
+		page.Piece(cluster+"/activity", loom.See, s.clusterActivity),
 		page.Piece(cluster+"/copy", loom.See, s.clusterCopy),
 		page.Piece(cluster+"/ssh-config", loom.See, s.clusterSSHConfig),
 		page.Piece(cluster+"/authorize", loom.Operate, s.clusterAgain),

@@ -186,7 +186,7 @@ func (s *Server) clusterPart(r *http.Request, actor loom.Actor, v clusters.Clust
 
 // clusterTabs are the parts of a cluster; the word is the last part of the path.
 var clusterTabs = []struct{ word, label string }{
-	{"", "Overview"}, {"nodes", "Nodes"}, {"services", "Services"}, {"health", "Health"}, {"operations", "History"}, {"config", "Config"}, {"activity", "Activity"},
+	{"", "Overview"}, {"nodes", "Nodes"}, {"services", "Services"}, {"health", "Health"}, {"operations", "History"}, {"config", "Config"},
 }
 
 func (s *Server) clusterHead(actor loom.Actor, v clusters.ClusterView, tab string) clusterview.HeadModel {

@@ -148,6 +148,9 @@ func begins(a loom.Activity) bool {
 	return a.Operation != (loom.OperationRef{}) && a.Kind == "cluster" && a.Verb != "finish"
 }
 
+// OfOperation reports whether an entry says that an operation was requested, or how it ended.
+func OfOperation(a loom.Activity) bool { return begins(a) || a.Verb == "finish" }
+
 // burstGap is how far apart entries of a burst are at most.
 const burstGap = 10 * time.Minute
 
