@@ -218,7 +218,8 @@ func servicesModel() clusterview.ServicesModel {
 		Nodes: []clusterview.NodeOf{{Hostname: "web-1", Href: "/clusters/00000042/nodes/n1"}}, States: []ui.State{ui.ServiceState(loom.ServiceFailed).With("1"), ui.ServiceState(loom.ServiceStarted).With("4")},
 		Last: "start", LastAt: now.Add(-2 * time.Minute), LastHref: "/clusters/00000042/operations/1/tasks/7", LastState: ui.TaskState(loom.TaskFailed),
 		Links:   []clusterview.LinkModel{{Label: "Statistics", URL: "http://10.77.1.10:8404/"}},
-		Actions: []ui.MenuItem{{Label: "Start", Icon: "play", Href: "/clusters/00000042/services/haproxy/start"}, {Label: "Stop", Icon: "square", WhyNot: "Operation 1 is running."}},
+		Restart: ui.ButtonModel{Label: "Restart", Small: true, Href: "/clusters/00000042/services/haproxy/restart"},
+		Menu:    []ui.MenuItem{{Label: "Start", Icon: "play", Href: "/clusters/00000042/services/haproxy/start"}, {Label: "Stop", Icon: "square", WhyNot: "Operation 1 is running."}},
 	}}}
 }
 

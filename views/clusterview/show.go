@@ -262,7 +262,7 @@ type ServicesModel struct {
 
 // ServiceRow is a service with where it runs.
 type ServiceRow struct {
-	Name, Description, Version string
+	Name, Description, Version, Icon string
 	// Count is on how many nodes it is, Nodes are the first of them; AllNodes leads to
 	// all.
 	Count    int
@@ -275,8 +275,10 @@ type ServiceRow struct {
 	LastAt         time.Time
 	LastState      ui.State
 	Links          []LinkModel
-	// Actions are what can be done to the service.
-	Actions []ui.MenuItem
+	// Restart is the button of the row, without a label where nothing can be done; Menu is what
+	// else can be.
+	Restart ui.ButtonModel
+	Menu    []ui.MenuItem
 }
 
 // NodeOf is a node on which a service is.

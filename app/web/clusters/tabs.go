@@ -87,8 +87,18 @@ func (s *Server) servicesPart(v clusters.ClusterView) clusterview.ServicesModel 
 
 func (s *Server) serviceRow(v clusters.ClusterView, name string) clusterview.ServiceRow {
 	row := clusterview.ServiceRow{
-		Name: name, Description: v.Services[name].Description, Version: strconv.Itoa(v.Services[name].Version),
-		AllNodes: route.Query(route.ClusterNodes(v.ID), "view", "flat", "service", name), Actions: serviceActions(v, name),
+		Name: name, Description: v.Services[name].Description, Version: ui.Version(v.Services[name].Version), Icon: v.Services[name].Icon,
+		AllNodes: route.Query(route.ClusterNodes(v.ID), "view", "flat", "service", name),
+	}
+	if v.Status != loom.ClusterTerminated {
+		restart := route.ClusterService(v.ID, name, string(loom.ChangeRestart))
+		row.Restart = ui.ButtonModel{Label: "Restart", Small: true, Href: restart, WhyNot: v.Allowed[loom.ChangeRestart], Attrs: templ.Attributes{"aria-label": "Restart " + name}}
+		row.Menu = []ui.MenuItem{
+			{Label: "Start", Icon: "play", Href: route.ClusterService(v.ID, name, string(loom.ChangeStart)), WhyNot: v.Allowed[loom.ChangeStart]},
+			{Label: "Stop", Icon: "square", Href: route.ClusterService(v.ID, name, string(loom.ChangeStop)), WhyNot: v.Allowed[loom.ChangeStop]},
+			{Label: "Update", Icon: "arrow-up", Href: route.Query(route.ClusterVerb(v.ID, string(loom.ChangeUpgrade)), "services", name), WhyNot: v.Allowed[loom.ChangeUpgrade]},
+			{Label: "Remove", Icon: "trash", Href: route.Query(route.ClusterServices(v.ID, "remove"), "services", name), WhyNot: v.Allowed[loom.ChangeRemoveServices], Danger: true, Divider: true},
+		}
 	}
 	states, seen := map[loom.ServiceState]int{}, map[loom.HealthStatus]int{}
 	var last loom.NodeAction
