@@ -22,9 +22,9 @@ type GalleryModel struct {
 
 // TemplateCard is a template in the gallery.
 type TemplateCard struct {
-	Name, Label, Description string
-	Size, Services, Lease    string
-	Href, CreateHref         string
+	Name, Label, Description, Icon string
+	Size, Services, Lease          string
+	Href, CreateHref               string
 	// Problem says why no cluster can be made from it now, or is empty.
 	Problem string
 }

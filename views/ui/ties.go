@@ -241,7 +241,7 @@ var tieColumns = []tieColumn{
 
 // table is the frame of the table below the picture.
 func (m TiesModel) table() TableModel {
-	t := TableModel{ID: m.ID + "-table", Caption: "Table", Compact: true, Columns: []Column{{Label: "Service"}}}
+	t := TableModel{ID: m.ID + "-table", Caption: m.Title, CaptionHidden: true, Compact: true, Columns: []Column{{Label: "Service"}}}
 	for _, c := range m.columns() {
 		t.Columns = append(t.Columns, Column{Label: c.label})
 	}

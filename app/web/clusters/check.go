@@ -50,7 +50,7 @@ func checkPanel(actor loom.Actor, st *settled, r clusters.CheckResult) clustervi
 func checkFacts(r clusters.CheckResult) []ui.Def {
 	facts := []ui.Def{
 		{Term: "Nodes after", Text: page.UsedOf(r.Quota.Nodes, r.Quota.MaxNodes)},
-		{Term: "Clusters afterwards", Text: page.UsedOf(r.Quota.Clusters, r.Quota.MaxClusters)},
+		{Term: "Clusters after", Text: page.UsedOf(r.Quota.Clusters, r.Quota.MaxClusters)},
 	}
 	if r.Tasks > 0 {
 		facts = append(facts, ui.Def{Term: "Plan", Text: ui.Count(r.Tasks, "task", "tasks") + " in " + ui.Count(r.Stages, "stage", "stages")})

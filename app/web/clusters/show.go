@@ -35,7 +35,7 @@ func (s *Server) clusterFacts(actor loom.Actor, v clusters.ClusterView, labelled
 		{Term: "Template", Text: cmp.Or(v.Template.Label, v.Template.Name) + " " + ui.Version(v.Template.Version)},
 		{Term: "Provider", Text: v.Provider.Name},
 		{Term: "Owner", Text: owner},
-		{Term: "Created", Value: ui.Time(v.Created, s.Now())},
+		{Term: "Created", Value: clusterview.CreatedFact(v.Created, s.Now())},
 	}
 	if v.Status != loom.ClusterTerminated {
 		facts = append(facts, ui.Def{Term: "Expiry", Value: clusterview.LeaseFact(v.Expires, s.Now(), change)})
