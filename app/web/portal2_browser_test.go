@@ -38,8 +38,8 @@ func heightOf(b *browser.Browser, selector string) float64 {
 	return bottom - top
 }
 
-// slowScripts serves the world, and the module of the palette only once it may come.
-func (w *clusterWorld) slowScripts(t *testing.T, late string) (url string, come chan struct{}) {
+// slow serves the world, and what has that end of its path only once it may come.
+func (w *clusterWorld) slow(t *testing.T, late string) (url string, come chan struct{}) {
 	t.Helper()
 	come = make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -60,7 +60,7 @@ func (w *clusterWorld) slowScripts(t *testing.T, late string) (url string, come 
 func TestPaletteOpensBeforeItsModuleComes(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
-	url, come := w.slowScripts(t, "/palette.js")
+	url, come := w.slow(t, "/palette.js")
 	b := w.browseAt(t, url, "ana", browser.Options{})
 	b.WaitFor("#keys[data-ready]")
 	b.Do("open the palette", chromedp.KeyEvent("k", chromedp.KeyModifiers(kb.ModifierCtrl)))
@@ -182,4 +182,24 @@ func TestPreviewsAreShort(t *testing.T) {
 			t.Errorf("%s: %q", what, faults)
 		}
 	}
+}
+
+// TestNeverFitsWhileChecking: while an answer is on its way, that to the old text is none.
+func TestNeverFitsWhileChecking(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	url, come := w.slow(t, route.ClusterCheck())
+	b := w.browseAt(t, url, "ana", browser.Options{})
+	b.Open(url + "/clusters/new?template=web-cluster")
+	b.WaitText("Fits")
+	b.WaitFor("#keys[data-ready]")
+	b.Do("another number", chromedp.Click(chromedp.CSS("#f-numMachines")), chromedp.KeyEvent("a", chromedp.KeyModifiers(kb.ModifierCtrl)), chromedp.KeyEvent("4"))
+	b.WaitFor("#check[aria-busy=true]")
+	seen := func() string { return runOn(b, `document.querySelector("#check").innerText`) }
+	if text := seen(); strings.Contains(text, "Fits") {
+		t.Errorf("while it is checked the panel says %q", text)
+	}
+	close(come)
+	b.WaitText("4 nodes, 2 services")
+	b.Wait("the answer", func() bool { return strings.Contains(seen(), "Fits") })
 }
