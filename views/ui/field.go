@@ -278,6 +278,8 @@ type Choice struct {
 	Checked     bool
 	// WhyNot disables the choice and says why.
 	WhyNot string
+	// Icon gives it a tile, "" none.
+	Icon string
 }
 
 func (m ChoiceModel) id() string { return FieldID(m.ID, m.Name) }

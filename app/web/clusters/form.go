@@ -43,7 +43,7 @@ func formAgain() templ.Attributes {
 }
 
 func templateCard(t loom.Template, chosen string) ui.Choice {
-	c := ui.Choice{Value: t.Name, Label: t.Label, Description: t.Description, Checked: t.Name == chosen}
+	c := ui.Choice{Value: t.Name, Label: t.Label, Description: t.Description, Checked: t.Name == chosen, Icon: ui.EntryIcon(t.Icon, "cluster")}
 	if c.Label == "" {
 		c.Label = t.Name
 	}
@@ -58,7 +58,7 @@ func restModel(st *settled, errs ui.FormErrors) clusterview.FormRest {
 	m := clusterview.FormRest{
 		For: f.For, ForProvider: f.ForProvider, Suggested: f.Suggested, Note: st.note,
 		Name: ui.FieldModel{Name: "name", Label: "Name", Value: f.of("name"), Error: errs.For("name"), MaxLength: loom.MaxNameLength,
-			Help: "Letters a to z, digits, “_”, “-” and “.”; it cannot be changed later.", Autocomplete: "off"},
+			Width: "m", Autocomplete: "off"},
 		Machines: ui.FieldModel{Name: "numMachines", Label: "Nodes", Kind: ui.FieldNumber, Value: f.of("numMachines"),
 			Min: "1", Error: errs.For("numMachines")},
 		Description: ui.FieldModel{Name: "description", Label: "Description", Kind: ui.FieldTextarea, Rows: 2, Optional: true,
@@ -107,7 +107,7 @@ func usualPolicy(onFailure string) string {
 // openAdvanced says whether an error is in the advanced part.
 func openAdvanced(errs ui.FormErrors) bool {
 	return slices.ContainsFunc(errs.Items, func(e ui.FormError) bool {
-		return e.Field != "" && !slices.Contains([]string{"name", "numMachines", "description", "clusterTemplate"}, e.Field)
+		return e.Field != "" && !slices.Contains([]string{"name", "numMachines", "clusterTemplate"}, e.Field)
 	})
 }
 
