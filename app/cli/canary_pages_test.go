@@ -24,6 +24,8 @@ var withoutPage = map[string]string{
 	"GET /events":                                                       "a stream; see listen",
 	"GET /login":                                                        "leads to the page for who is signed in",
 	"GET /login/dialog":                                                 "leads to the sign-in page",
+	"GET /clusters/{cluster}/open":                                      "leads elsewhere",
+	"GET /clusters/{cluster}/activity":                                  "leads to the history",
 	"GET /clusters/{cluster}/protect":                                   "leads back",
 	"GET /clusters/{cluster}/key":                                       "leads back",
 	"GET /clusters/{cluster}/authorize":                                 "leads back",
