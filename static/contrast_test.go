@@ -109,7 +109,7 @@ func TestContrast(t *testing.T) {
 	}
 }
 
-// The header is of ink in both themes: what stands in it has its dark value.
+// The header is of ink in both themes: what is in it has its dark value.
 func TestContrastOnInk(t *testing.T) {
 	t.Parallel()
 	ink := regexp.MustCompile(`(?m)^ {4}--ink: (#[0-9a-f]{6});`).FindStringSubmatch(stylesheet(t))

@@ -30,7 +30,7 @@ func TestHomeBeginsWithThreeSteps(t *testing.T) {
 		w.get(who, "/").is(200, "shop-front", "later", "0 %")
 	}
 	w.get("eve", "/").is(200, "Create your first cluster").lacks("shop-front", "later")
-	// A lease that ends soon is told of an operation under way, too.
+	// A lease that ends soon is shown beside an operation that runs.
 	w.db.MustExec(`UPDATE clusters SET expires_at = created_at + interval '10 minutes' WHERE id = $1`, later.Cluster)
 	w.part("ana", clusterview.HomeClustersURL(), clusterview.HomeClustersID).is(200, "Lease ends", "Extend lease")
 }

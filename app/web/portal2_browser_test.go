@@ -195,7 +195,9 @@ func TestNeverFitsWhileChecking(t *testing.T) {
 	b.WaitFor("#keys[data-ready]")
 	b.Do("another number", chromedp.Click(chromedp.CSS("#f-numMachines")), chromedp.KeyEvent("a", chromedp.KeyModifiers(kb.ModifierCtrl)), chromedp.KeyEvent("4"))
 	b.WaitFor("#check[aria-busy=true]")
-	word := func() string { return runOn(b, `document.querySelector("#check .c-check-head span").getBoundingClientRect().width`) }
+	word := func() string {
+		return runOn(b, `document.querySelector("#check .c-check-head span").getBoundingClientRect().width`)
+	}
 	if w := word(); w != "0" {
 		t.Errorf("while it is checked the old answer is %s px wide", w)
 	}

@@ -125,7 +125,7 @@ func (s *Shared) ActivityFeed(see ui.Viewer, base string, all bool, q ActivityQu
 	return adminview.Feed(m)
 }
 
-// ended gives each operation one entry: how it ended is told where it began, where that is on
+// ended gives each operation one entry: how it ended is shown where it began, if that is on
 // the same page.
 func ended(items []loom.Activity) []loom.Activity {
 	var out []loom.Activity
