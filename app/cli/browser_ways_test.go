@@ -125,7 +125,7 @@ func TestBrowserWaysOut(t *testing.T) {
 	j.hands.Activate("Retry", "form[action='"+preview+"/apply'] button[data-kind=primary]")
 	j.at("the cluster", `^`+cluster+`$`)
 	j.user().waitActive(id)
-	j.shows("Active")
+	j.shows("Healthy")
 	// One of the machines dies.
 	dead := j.user().cluster(id).Nodes[0].ID
 	m, there := j.machines()[loom.IdempotencyKey(dead, 1)]

@@ -50,7 +50,7 @@ func TestServiceByKeyboard(t *testing.T) {
 		hands.Fill("the arguments of "+a[0], "input[name='provisioner.actions."+a[0]+".fields.args']", a[1])
 	}
 	hands.Activate("one more link", "button[value='add:links']")
-	b.WaitFor("input[name='links[0].url']")
+	b.Wait("the focus in the new row", focused(b, "input[name='links[0].url']"))
 	hands.Fill("its address", "input[name='links[0].url']", "http://%ip.access_v4.self%:8081/")
 	hands.Activate("the order", "button[value='order:order']")
 	b.WaitText("Stages of a new cluster")

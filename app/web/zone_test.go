@@ -75,7 +75,7 @@ func TestTimesAreThoseOfTheViewer(t *testing.T) {
 		at + "/lease":                          "Asia/Kathmandu",
 		at + "/operations/1/tasks/1?attempt=1": "01:45:00.500",
 		at + "/operations/1/log":               "01:45:00.500",
-		at + "/activity":                       end.Format("2 January 2006, 15:04")[:len("2 January 2006")],
+		at + "/operations":                     end.Format("2 January 2006, 15:04")[:len("2 January 2006")],
 		"/usage?period=24h":                    ":00 +0545",
 		"/clusters/bulk/lease?id=" + live.Cluster.String(): "+0545",
 	} {
