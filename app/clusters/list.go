@@ -17,7 +17,7 @@ import (
 type ListInput struct {
 	loom.Page
 	Statuses []loom.ClusterStatus
-	// Health keeps those of which checks say so.
+	// Health keeps those with this health.
 	Health   []loom.HealthStatus
 	Template string
 	Provider string
@@ -200,15 +200,6 @@ func (u *Clusters) TenantCounts(ctx context.Context, actor loom.Actor) (map[loom
 		return nil, err
 	}
 	return store.LiveClusters(ctx, u.db, actor.Tenant)
-}
-
-// CountByStatus counts the clusters that the actor may see, by status: each as far as
-// loom.CountLimit and one more.
-func (u *Clusters) CountByStatus(ctx context.Context, actor loom.Actor, statuses []loom.ClusterStatus) (map[loom.ClusterStatus]int, error) {
-	if err := actor.May(loom.See, actor.Mine()); err != nil {
-		return nil, err
-	}
-	return store.ClustersCounted(ctx, u.kept, actor.Tenant, store.SeenBy(actor), statuses)
 }
 
 // OfTenants asks for a part of the clusters of all tenants.

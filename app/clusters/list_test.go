@@ -216,20 +216,3 @@ func TestListOfManyClusters(t *testing.T) {
 		}
 	}
 }
-
-func TestCountedClusters(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	first := b.create(b.ana(), 2)
-	b.create(b.ana(), 2)
-	b.finish(first.Cluster, loom.ClusterActive)
-	counts, err := b.clusters.CountByStatus(b.ctx, b.ana(), []loom.ClusterStatus{loom.ClusterActive, loom.ClusterPending, loom.ClusterIncomplete})
-	if err != nil || counts[loom.ClusterActive] != 1 || counts[loom.ClusterPending] != 1 || counts[loom.ClusterIncomplete] != 0 {
-		t.Errorf("counted %v: %v", counts, err)
-	}
-	other := b.ana()
-	other.User = "somebody-else"
-	if counts, err := b.clusters.CountByStatus(b.ctx, other, []loom.ClusterStatus{loom.ClusterActive, loom.ClusterPending}); err != nil || counts[loom.ClusterActive]+counts[loom.ClusterPending] != 0 {
-		t.Errorf("another user counts %v: %v", counts, err)
-	}
-}

@@ -91,7 +91,7 @@ func (w *world) expect(cluster loom.HealthStatus, nodes ...loom.HealthStatus) {
 
 var ana = loom.Actor{Tenant: "t1", User: "ana", Role: loom.RoleUser}
 
-// TestRecord: what was seen of nodes, and what follows for the cluster.
+// TestRecord: looks at nodes are recorded, and the health of the cluster follows from them.
 func TestRecord(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)

@@ -204,7 +204,7 @@ func (f *Fleet) maintained(ctx context.Context, tx *sqlx.Tx, entry loom.AuditEnt
 	return store.InsertEvents(ctx, tx, loom.Event{Tenant: entry.Actor.Tenant, Topic: "cluster:" + id.String()})
 }
 
-// checkNodes returns Invalid for nodes of which nothing is known in a cluster.
+// checkNodes returns Invalid for nodes whose health is not known in a cluster.
 func checkNodes(health *loom.ClusterHealth, id loom.ClusterID, nodes []loom.NodeID) error {
 	for _, n := range nodes {
 		if !health.Has(n) {

@@ -213,7 +213,7 @@ func (f *Fleet) undecided(ctx context.Context, actor loom.Actor, id int64) (loom
 	return i, decidable(&i)
 }
 
-// decidable returns Conflict for an incident that nobody can decide about any more.
+// decidable returns Conflict for an incident that nobody can decide about now.
 func decidable(i *loom.Incident) error {
 	switch {
 	case !i.Ended.IsZero():

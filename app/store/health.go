@@ -373,8 +373,8 @@ WHERE status NOT IN ('unknown', 'off', 'changing') AND seen_at < now() - make_in
       AND coalesce(seen_at, changed_at) < now() - make_interval(secs => $1 * interval_s)
 ORDER BY node_id LIMIT $2`
 
-// StaleHealthAllTenants finds nodes of which nothing was heard for longer than their results
-// count, at most so many.
+// StaleHealthAllTenants finds nodes that were not heard from for longer than their results
+// count, up to the given number.
 func StaleHealthAllTenants(ctx context.Context, q sqlx.ExtContext, most int) ([]loom.NodeID, error) {
 	var nodes []loom.NodeID
 	err := sqlx.SelectContext(ctx, q, &nodes, staleHealth, loom.StaleAfter, most)

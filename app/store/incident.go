@@ -291,8 +291,8 @@ WHERE h.down_since IS NOT NULL AND c.status <> 'terminated'
                   AND r.created_at > now() - make_interval(secs => $2))`
 
 // SuspectedProvidersAllTenants finds providers to be asked about machines that do not answer:
-// about those of which they have not been since, or a time ago, or whose repair waits for another
-// list, and not again within the pause.
+// those that were not listed since they stopped answering, or again after a while, or whose repair
+// waits for another list. No provider is asked twice within the pause.
 func SuspectedProvidersAllTenants(ctx context.Context, tx *sqlx.Tx, again, pause time.Duration) ([]ProviderRef, error) {
 	var refs []ProviderRef
 	err := tx.SelectContext(ctx, &refs, unlistedProviders, again.Seconds(), pause.Seconds(), loom.HeldByOldList)

@@ -16,14 +16,6 @@ func init() {
 		"OperationUncounted": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			return store.OperationUncounted(ctx, tx, t, ownOperation)
 		},
-		"ClustersCounted": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
-			counts, err := store.ClustersCounted(ctx, tx, t, "", loom.ClusterStatuses)
-			some := 0
-			for _, n := range counts {
-				some += n
-			}
-			return leak(some > 0), err
-		},
 		"NodesBriefly": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			nodes, err := store.NodesBriefly(ctx, tx, t, 1)
 			return leak(len(nodes) > 0), err

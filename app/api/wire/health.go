@@ -15,7 +15,7 @@ type Health struct {
 	CheckedAt int64             `json:"checkedAt" description:"Of the node that was checked longest ago, in milliseconds since 1970; 0: one never was."`
 }
 
-// newHealth returns nil for a cluster of which nothing is known.
+// newHealth returns nil for a cluster whose health is not known.
 func newHealth(h loom.ClusterHealth) *Health {
 	if h.Status == "" {
 		return nil
