@@ -49,8 +49,11 @@ type soak struct {
 	fault string
 	// health makes machines fail behind Loom's back, and Loom repairs them by itself. series is
 	// the number of clusters at a time in each lane, patience how long an incident may last
-	// before a person mends it, and admin the DSN of another database of the server.
+	// before a person mends it, and admin the DSN of another database of the server. brakes says that
+	// single brakes are tried as well; restart restarts the server, nil where others use it too.
 	health   bool
+	brakes   bool
+	restart  func(ctx context.Context) error
 	series   int
 	patience time.Duration
 	admin    string
@@ -70,6 +73,8 @@ type soak struct {
 	tasks    int
 	attempts int
 	failures []string
+	// restarted is when the database restarted last.
+	restarted time.Time
 	// stall is how long this process itself had no processor at most: others of the host
 	// fared no better.
 	stall time.Duration
@@ -111,7 +116,7 @@ func (c *Soak) Validate() error {
 // Run runs lanes side by side on a private PostgreSQL that does not wait for
 // the disk.
 func (c *Soak) Run(ctx context.Context, e *wiring.Environment) (err error) {
-	s := &soak{points: c.Points, lanes: c.Lanes, nodes: c.Nodes, changes: soakChangesEach, seed: c.Seed, lease: c.Lease, fault: c.Fault, health: c.Health, series: soakSeries, patience: soakUnmended, out: e.Out, environ: os.Environ()}
+	s := &soak{points: c.Points, lanes: c.Lanes, nodes: c.Nodes, changes: soakChangesEach, seed: c.Seed, lease: c.Lease, fault: c.Fault, health: c.Health, brakes: c.Health, series: soakSeries, patience: soakUnmended, out: e.Out, environ: os.Environ()}
 	if s.seed == 0 {
 		s.seed = uint64(time.Now().UnixNano() % 1_000_000)
 	}
@@ -133,6 +138,15 @@ func (c *Soak) Run(ctx context.Context, e *wiring.Environment) (err error) {
 		return err
 	}
 	s.admin = pg.DSN("postgres")
+	var restarting sync.Mutex
+	s.restart = func(ctx context.Context) error {
+		s.mu.Lock()
+		s.restarted = time.Now()
+		s.mu.Unlock()
+		restarting.Lock()
+		defer restarting.Unlock()
+		return errors.Join(pg.Stop(ctx), pg.Start(context.WithoutCancel(ctx)))
+	}
 	s.dsn = func(ctx context.Context, lane int) (string, error) {
 		db, err := store.Open(ctx, pg.DSN("postgres"), 1)
 		if err != nil {

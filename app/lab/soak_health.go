@@ -9,8 +9,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
+	"loom/app/account"
 	"loom/app/catalog"
 	"loom/app/clusters"
 	"loom/app/failpoint"
@@ -46,9 +48,13 @@ var soakHealthTargets = map[string][]soakPoint{
 // prepareClouds makes the providers, whose clouds are in this process.
 func (l *soakLane) prepareClouds(ctx context.Context) error {
 	l.clouds, l.cut = map[loom.ClusterID]*soakCloud{}, map[int]time.Time{}
-	names := make([]string, 0, l.soak.series*soakPlaces)
-	for i := range l.soak.series * soakPlaces {
+	names := make([]string, 0, l.soak.series*soakPlaces+1)
+	for i := range cap(names) {
 		names = append(names, placeName(i))
+	}
+	few := soakFewRepairs
+	if _, err := l.Accounts.UpdateSettings(ctx, l.actor, account.SettingsChange{RepairsPerDay: &few}); err != nil {
+		return err
 	}
 	types, err := l.Catalog.Newest(ctx, l.actor, loom.KindHardwareType, loom.KindImageType)
 	if err != nil {
@@ -96,19 +102,25 @@ func (l *soakLane) liveFailing(ctx context.Context) error {
 			cancel(err)
 		}
 	})
-	for i := range l.soak.series {
+	run := func(i, places int, live func(*soakSerial, context.Context) error) {
 		s := &soakSerial{lane: l, draw: newSoakDraw(l.soak.seed, uint64(1000*(l.number+1)+i), true)}
-		for k := range soakPlaces {
+		for k := range places {
 			name := placeName(i + k*l.soak.series)
 			cloud := &soakCloud{Books: simcloud.NewBooks(), provider: name, cut: l.isCut}
 			l.mux.Handle("/"+name+"/", http.StripPrefix("/"+name, simcloud.Handler(cloud)))
 			s.clouds = append(s.clouds, cloud)
 		}
 		running.Go(func() {
-			if err := s.live(ctx); err != nil {
+			if err := live(s, ctx); err != nil {
 				cancel(fmt.Errorf("series %d: %w", i, err))
 			}
 		})
+	}
+	for i := range l.soak.series {
+		run(i, soakPlaces, (*soakSerial).live)
+	}
+	if l.soak.brakes {
+		run(l.soak.series*soakPlaces, 1, (*soakSerial).tryBrakes)
 	}
 	running.Wait()
 	end()
@@ -128,9 +140,15 @@ func (l *soakLane) isCut(process int) bool {
 
 // wasAway reports whether the database is or just was away, so that processes which start end.
 func (l *soakLane) wasAway() bool {
+	l.soak.mu.Lock()
+	away := l.soak.restarted
+	l.soak.mu.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return time.Since(l.away) < 10*time.Second
+	if l.away.After(away) {
+		away = l.away
+	}
+	return time.Since(away) < 10*time.Second
 }
 
 // pause waits; false says that the lane ends.
@@ -143,20 +161,30 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// disturb cuts provisioners off from all machines, and takes the database away, now and then.
+// disturb cuts provisioners off from all machines, takes the database away or restarts it, and
+// stops all processes for a while as a paused host does, now and then.
 func (l *soakLane) disturb(ctx context.Context) {
 	seconds := func(from, to int) time.Duration { return time.Duration(from+l.draw.number(to-from)) * time.Second }
 	for pause(ctx, seconds(60, 150)) && !l.soak.enough() {
-		switch n := l.draw.number(8); {
+		switch n := l.draw.number(11); {
 		case n < 3:
 			l.cutOff(l.slots[n%2:n%2+1], seconds(15, 60))
 			l.note(loom.ProcessProvisioner, "cut off from all machines")
 		case n == 3:
 			l.cutOff(l.slots[:2], seconds(15, 90))
 			l.note(loom.ProcessProvisioner, "cut off from all machines, as is the other one")
+		case n < 6 && l.soak.restart != nil:
+			l.note("database", "restarted")
+			if err := l.soak.restart(ctx); err != nil {
+				l.soak.fail(l, "the database does not restart: "+err.Error())
+			}
+		case n < 8:
+			d := seconds(5, 90)
+			l.note("host", fmt.Sprintf("paused for %d minutes", int(d.Minutes())))
+			l.pauseHost(ctx, d)
 		default:
 			d := seconds(1, 15)
-			if n == 7 {
+			if n == 10 {
 				d = seconds(62, 80)
 			}
 			l.note("database", fmt.Sprintf("away for %d minutes", int(d.Minutes())))
@@ -176,6 +204,25 @@ func (l *soakLane) cutOff(slots []*soakSlot, d time.Duration) {
 		l.mu.Lock()
 		l.cut[pid] = time.Now().Add(d)
 		l.mu.Unlock()
+	}
+}
+
+// pauseHost stops all processes of the lane for a time and lets them go on.
+func (l *soakLane) pauseHost(ctx context.Context, d time.Duration) {
+	l.mu.Lock()
+	l.away = time.Now().Add(d)
+	l.mu.Unlock()
+	var paused []int
+	for _, slot := range l.slots {
+		slot.mu.Lock()
+		if syscall.Kill(slot.pid, syscall.SIGSTOP) == nil {
+			paused = append(paused, slot.pid)
+		}
+		slot.mu.Unlock()
+	}
+	pause(ctx, d)
+	for _, pid := range paused {
+		syscall.Kill(pid, syscall.SIGCONT) //nolint:errcheck // it may have ended
 	}
 }
 
@@ -225,26 +272,17 @@ func (s *soakSerial) live(ctx context.Context) error {
 
 func (s *soakSerial) life(ctx context.Context, name string) error {
 	l := s.lane
-	var ref loom.OperationRef
-	err := again(ctx, func() (err error) {
-		ref, err = l.Clusters.Create(ctx, l.actor, loom.CreateInput{Name: name, Template: "soak", Provider: s.cloud.provider, Machines: soakFewest + s.draw.number(l.soak.nodes-soakFewest+1), LeaseMillis: -1})
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	s.cluster = ref.Cluster
-	l.mu.Lock()
-	l.clouds[ref.Cluster] = s.cloud
-	l.mu.Unlock()
-	if err := s.settle(ctx); err != nil {
+	if err := s.create(ctx, name, soakFewest+s.draw.number(l.soak.nodes-soakFewest+1)); err != nil {
 		return err
 	}
 	protected := s.draw.number(8) == 0
-	err = again(ctx, func() error {
-		_, err := l.Clusters.Edit(ctx, l.actor, ref.Cluster, clusters.EditInput{Protected: &protected, Repair: &loom.RepairPolicy{Service: loom.RepairDo, Stopped: loom.RepairDo, Gone: loom.RepairDo}})
+	err := again(ctx, func() error {
+		_, err := l.Clusters.Edit(ctx, l.actor, s.cluster, clusters.EditInput{Protected: &protected})
 		return err
 	})
+	if err == nil {
+		err = s.allow(ctx, loom.RepairDo)
+	}
 	if err != nil {
 		return err
 	}
@@ -263,6 +301,24 @@ func (s *soakSerial) life(ctx context.Context, name string) error {
 		return err
 	}
 	return s.delete(ctx)
+}
+
+// create makes a cluster and waits until it is well.
+func (s *soakSerial) create(ctx context.Context, name string, nodes int) error {
+	l := s.lane
+	var ref loom.OperationRef
+	err := again(ctx, func() (err error) {
+		ref, err = l.Clusters.Create(ctx, l.actor, loom.CreateInput{Name: name, Template: "soak", Provider: s.cloud.provider, Machines: nodes, LeaseMillis: -1})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s.cluster = ref.Cluster
+	l.mu.Lock()
+	l.clouds[ref.Cluster] = s.cloud
+	l.mu.Unlock()
+	return s.settle(ctx)
 }
 
 // again does something until it works or Loom refuses it.
@@ -289,8 +345,7 @@ func (s *soakSerial) strike(ctx context.Context, simple bool) error {
 		n -= soakFaults[at].often
 	}
 	fault := soakFaults[at]
-	s.lane.soak.strike(fault.name)
-	s.lane.remember(fmt.Sprintf("cluster %s node %s: %s", s.cluster, m.Node, fault.name))
+	s.struck(m, fault.name)
 	fault.does(s, m)
 	if s.draw.number(4) == 0 {
 		pause(ctx, time.Duration(s.draw.number(20))*time.Second)
