@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -56,6 +57,11 @@ func draftRepair(ctx context.Context, u *Clusters, r request, c *change) error {
 	}
 	if !in.How.Replaces() {
 		c.of, c.Action = &inPlace, in.How.Action()
+	}
+	if in.How == loom.RepairByReboot {
+		if err := u.checkReboot(ctx, cluster, c, in.Nodes); err != nil {
+			return err
+		}
 	}
 	cv, err := u.readTypes(ctx, cluster.Owner.Tenant)
 	if err != nil {
@@ -115,6 +121,33 @@ func draftRepair(ctx context.Context, u *Clusters, r request, c *change) error {
 		return use.Check(0, quota)
 	}
 	return nil
+}
+
+// checkReboot finds nodes whose machine cannot be rebooted: it does not answer, and the
+// provider does not reboot machines through its API.
+func (u *Clusters) checkReboot(ctx context.Context, cluster loom.Cluster, c *change, nodes []loom.NodeID) error {
+	t, err := store.ProviderType(ctx, u.db, c.Provider.Type)
+	if t.Reboots || errors.Is(err, loom.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	health, err := store.HealthOfCluster(ctx, u.db, cluster.Owner.Tenant, cluster.ID)
+	if err != nil {
+		return err
+	}
+	var silent []loom.Node
+	for _, n := range c.After.Nodes {
+		if slices.Contains(nodes, n.ID) && slices.ContainsFunc(health.Nodes, func(h loom.NodeHealth) bool { return h.Node == n.ID && h.Status.Silent() }) {
+			silent = append(silent, n)
+		}
+	}
+	if len(silent) == 0 {
+		return nil
+	}
+	return invalid("nodes", "%s not answer, and Loom reboots machines of providers of type “%s” over SSH only. Start %s by hand, or replace %s.",
+		nodesText(silent, "does", "do"), c.Provider.Type, itOrThem(silent), itOrThem(silent))
 }
 
 // nodesOfFailedDelete returns the nodes that a delete, which failed, was to take away: with a

@@ -276,3 +276,34 @@ func TestRepairInPlaceAndWhatShouldRun(t *testing.T) {
 	b.alterInPlace(id, m, b.inPlace(id, "restart", "", 1002))
 	same(t, "down after a repair of another node", b.notRunning(id), nil)
 }
+
+// TestRebootIsRefused: a machine that does not answer is rebooted only by a provider that
+// reboots machines through its API.
+func TestRebootIsRefused(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.made(3)
+	request := func() error {
+		in := clusters.PreviewInput{Kind: loom.ChangeRepair, Cluster: id, Change: b.inPlace(id, loom.RepairByReboot, "", 1000, 1001)}
+		_, err := b.clusters.Preview(b.ctx, b.ana(), in)
+		return err
+	}
+	if err := request(); err != nil {
+		t.Errorf("while both machines answer: %v", err)
+	}
+	b.db.MustExec(`INSERT INTO node_health (node_id, tenant_id, cluster_id, incarnation, operation, status) SELECT id, tenant_id, cluster_id, incarnation, 1, 'stopped' FROM nodes WHERE cluster_id = $1 AND number <> 1000`, int64(id))
+	var fields []loom.FieldError
+	if err := request(); err != nil {
+		fields = loom.AsError(err).Fields
+	}
+	want := "Node 1001 does not answer, and Loom reboots machines of providers of type “lab” over SSH only. Start it by hand, or replace it."
+	if len(fields) != 1 || fields[0] != (loom.FieldError{Field: "nodes", Message: want}) {
+		t.Errorf("over SSH only: %v", fields)
+	}
+	lab := labType()
+	lab.Reboots = true
+	b.save(loom.SuperTenant, loom.KindProviderType, lab)
+	if err := request(); err != nil {
+		t.Errorf("by its API: %v", err)
+	}
+}

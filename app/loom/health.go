@@ -31,11 +31,12 @@ var ClusterHealthStatuses = []HealthStatus{HealthHealthy, HealthDegraded, Health
 
 // Bad reports whether the status says that something does not work.
 func (s HealthStatus) Bad() bool {
-	switch s {
-	case HealthFailing, HealthUnreachable, HealthStopped, HealthGone:
-		return true
-	}
-	return false
+	return s == HealthFailing || s.Silent()
+}
+
+// Silent reports whether the status is that of a node whose machine does not answer.
+func (s HealthStatus) Silent() bool {
+	return s == HealthUnreachable || s == HealthStopped || s == HealthGone
 }
 
 // StaleAfter is how many intervals a result counts; later nothing is known.

@@ -104,6 +104,8 @@ type PluginType struct {
 	// Actions are those of services that an automator carries out, where it says so;
 	// empty: all.
 	Actions []TaskAction `json:"actions,omitempty" description:"The actions of services that an automator carries out; without it, all of them."`
+	// Reboots says that a provider starts and restarts machines through its own interface.
+	Reboots bool `json:"reboots,omitempty" description:"The provider starts and restarts machines through its API; without it, Loom reboots them over SSH."`
 }
 
 // Schema gives the field of a name, of administrators before that of users.

@@ -6,7 +6,7 @@ import (
 )
 
 // Registry finds the provider of a type. The types that it describes have CommonFields
-// besides their own, but for those of providers that are Unconnected.
+// besides their own, but for those of providers that are Unconnected, and say whether the provider is a Rebooter.
 type Registry = plugins.Registry[Provider]
 
 // NewRegistry takes the providers of this process. Two of one type, or a type
@@ -16,8 +16,10 @@ func NewRegistry(providers ...Provider) (*Registry, error) {
 }
 
 func describe(p Provider) loom.PluginType {
-	if u, ok := p.(Unconnected); ok && u.Unconnected() {
-		return p.Type()
+	t := p.Type()
+	if u, ok := p.(Unconnected); !ok || !u.Unconnected() {
+		t = withCommon(t)
 	}
-	return withCommon(p.Type())
+	_, t.Reboots = p.(Rebooter)
+	return t
 }
