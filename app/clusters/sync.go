@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/jmoiron/sqlx"
 
@@ -14,8 +15,8 @@ import (
 
 func checkSync(in PreviewInput) []loom.FieldError { return CheckPolicy("", in.Change.OnFailure) }
 
-// draftSync reads the newest version of a cluster's template, and checks that what is
-// there satisfies it. Errors: NotFound, also when the template was
+// draftSync reads the newest version of a cluster's template, with how the newest versions of
+// its services are checked, and checks that what is there satisfies the template. Errors: NotFound, also when the template was
 // deleted or the cluster has no nodes; Unsolvable.
 func draftSync(ctx context.Context, u *Clusters, r request, c *change) error {
 	cluster := r.cluster
@@ -39,20 +40,57 @@ func draftSync(ctx context.Context, u *Clusters, r request, c *change) error {
 	if err := checkTemplate(cluster, cv.template, c.Before.Nodes); err != nil {
 		return err
 	}
-	c.warn("Config, services, nodes and lease stay as they are; only what the template allows from now on changes.")
+	if err := u.draftChecks(ctx, r.actor.Tenant, c); err != nil {
+		return err
+	}
+	c.warn("Config, services, nodes and lease stay as they are. Only what the template allows and how Loom checks services changes.")
 	if sameJSON(document(c.Before.Template), document(c.After.Template)) {
 		c.warn("The template says the same as the cluster's copy of it.")
 	}
 	return nil
 }
 
-func showTemplate(v *PreviewView, c *change, list *changeList) error {
-	v.Layout, v.Provider = layoutOf(c.After.Nodes), loom.Base{Name: c.Provider.Name}
-	list.documents("template", "", document(c.Before.Template), document(c.After.Template))
+// draftChecks takes check, files and logs of services from their newest versions, and nothing
+// else of these.
+func (u *Clusters) draftChecks(ctx context.Context, tenant loom.TenantID, c *change) error {
+	newest, err := store.Services(ctx, u.db, tenant)
+	if err != nil {
+		return err
+	}
+	c.After.Services = maps.Clone(c.After.Services)
+	for _, name := range sortedNames(c.Before.Services) { // the hash of the preview depends on the order
+		if of, there := newest[name]; there {
+			c.After.Services[name] = c.Before.Services[name].WatchedAs(&of)
+			c.Versions = append(c.Versions, store.EntryVersion{Kind: loom.KindService, Name: name, Version: of.Version})
+		}
+	}
 	return nil
 }
 
-func summarizeSync(*PreviewView) string { return "Replaces the cluster’s copy of its template" }
+// checksOf is how services are checked, by name, as JSON.
+func checksOf(services map[string]loom.Service) map[string]any {
+	checks := map[string]any{}
+	for name := range services {
+		of := services[name]
+		checks[name] = document(struct {
+			Check *loom.ServiceCheck `json:"check,omitempty"`
+			Files []string           `json:"files,omitempty"`
+			Logs  *loom.ServiceLogs  `json:"logs,omitempty"`
+		}{of.Check, of.Files, of.Logs})
+	}
+	return checks
+}
+
+func showTemplate(v *PreviewView, c *change, list *changeList) error {
+	v.Layout, v.Provider = layoutOf(c.After.Nodes), loom.Base{Name: c.Provider.Name}
+	list.documents("template", "", document(c.Before.Template), document(c.After.Template))
+	list.documents("service", "", checksOf(c.Before.Services), checksOf(c.After.Services))
+	return nil
+}
+
+func summarizeSync(*PreviewView) string {
+	return "Replaces the cluster’s copy of its template and of the checks of its services"
+}
 
 // checkTemplate returns Unsolvable, with every constraint that breaks, unless the
 // present layout of a cluster satisfies a template.
@@ -71,8 +109,8 @@ func checkTemplate(c loom.Cluster, t loom.Template, nodes []loom.Node) error {
 }
 
 // Sync replaces the cluster's copy of its template by the newest version, with
-// all that it extends and includes, at once and without an operation. Nothing
-// else of the cluster changes. Errors as a preview of the kind sync.
+// all that it extends and includes, and takes the checks, files and logs of the newest versions
+// of its services, at once and without an operation. Nothing else of the cluster changes. Errors as a preview of the kind sync.
 func (u *Clusters) Sync(ctx context.Context, actor loom.Actor, id loom.ClusterID) error {
 	if err := actor.May(loom.Operate, actor.Mine()); err != nil {
 		return err
@@ -116,7 +154,11 @@ func (u *Clusters) sync(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, seen
 	if differs := compareVersions(c.Versions, now); len(differs) > 0 {
 		return &stale{differs}
 	}
-	if err := store.SetClusterTemplate(ctx, tx, actor.Tenant, cluster.ID, *c.After.Template); err != nil {
+	services := c.After.Services
+	if sameJSON(checksOf(c.Before.Services), checksOf(services)) {
+		services = nil
+	}
+	if err := store.SetClusterTemplate(ctx, tx, actor.Tenant, cluster.ID, *c.After.Template, services); err != nil {
 		return err
 	}
 	err = store.InsertAudit(ctx, tx, loom.AuditEntry{

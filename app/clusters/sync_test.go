@@ -72,6 +72,50 @@ func TestSyncTakesTheTemplateOnly(t *testing.T) {
 	}
 }
 
+// TestSyncTakesChecks: a sync takes how the newest versions of services are checked, and nothing
+// else of these.
+func TestSyncTakesChecks(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.active(3)
+	b.db.MustExec(`INSERT INTO node_health (node_id, tenant_id, cluster_id, incarnation, operation, status) SELECT id, tenant_id, cluster_id, incarnation, 1, 'healthy' FROM nodes WHERE cluster_id = $1`, int64(id))
+	before := b.cluster(id)
+	web := before.Services["web"]
+	next := web
+	next.Check = &loom.ServiceCheck{Command: "web.sh check"}
+	next.Files = []string{"/etc/web.conf"}
+	next.Links = nil
+	b.save(b.tenant, loom.KindService, &next)
+	v, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeSync, Cluster: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var changed []string
+	for _, c := range v.Changes {
+		if c.Object == "service" {
+			changed = append(changed, c.Name)
+		}
+	}
+	same(t, "the changes of services", changed, []string{"/web/check", "/web/files"})
+	if _, err := b.clusters.Apply(b.ctx, b.ana(), applyOf(v)); err != nil {
+		t.Fatal(err)
+	}
+	want := web.WatchedAs(&next)
+	if after := b.cluster(id).Services; !reflect.DeepEqual(after["web"], want) || !reflect.DeepEqual(after["db"], before.Services["db"]) {
+		t.Errorf("the services are %+v", after)
+	}
+	if n := b.count(`SELECT count(*) FROM node_health WHERE operation = 1`); n != 0 {
+		t.Errorf("what the check before it saw still counts on %d nodes", n)
+	}
+	// A service that moves makes a preview stale.
+	if v, err = b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeSync, Cluster: id}); err != nil {
+		t.Fatal(err)
+	}
+	b.save(b.tenant, loom.KindService, &next)
+	_, err = b.clusters.Apply(b.ctx, b.ana(), applyOf(v))
+	wantKind(t, err, loom.Conflict)
+}
+
 func TestSyncIsRefused(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

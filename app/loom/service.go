@@ -72,6 +72,12 @@ func (s *Service) SameWork(other *Service) bool {
 	return sameJSON(a, b)
 }
 
+// WatchedAs returns the service with the check, files and logs of another version of it.
+func (s Service) WatchedAs(other *Service) Service {
+	s.Check, s.Files, s.Logs = other.Check, other.Files, other.Logs
+	return s
+}
+
 // sameJSON compares two values by what is stored of them: nil and empty lists, and numbers of
 // different types, are the same.
 func sameJSON(a, b any) bool {

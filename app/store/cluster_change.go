@@ -92,15 +92,27 @@ const setClusterTemplate = `
 UPDATE clusters SET template = $3, template_name = $4, template_version = $5, revision = revision + 1
 WHERE tenant_id = $1 AND id = $2`
 
+const forgetChecks = `UPDATE node_health SET operation = 0 WHERE tenant_id = $1 AND cluster_id = $2`
+
 // SetClusterTemplate replaces the cluster's copy of its template, which is
-// resolved, and takes the next revision of the cluster.
-func SetClusterTemplate(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id loom.ClusterID, t loom.Template) error {
+// resolved, and takes the next revision of the cluster. Unless services is nil, it replaces
+// their copies as well, and what their checks saw before no longer counts.
+func SetClusterTemplate(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id loom.ClusterID, t loom.Template, services map[string]loom.Service) error {
 	data, err := json.Marshal(t)
 	if err != nil {
 		return fmt.Errorf("encode the template of cluster %s: %w", id, err)
 	}
-	_, err = tx.ExecContext(ctx, setClusterTemplate, tenant, int64(id), data, t.Name, t.Version)
-	return wrap(err, "store the template of cluster %s", id)
+	if _, err = tx.ExecContext(ctx, setClusterTemplate, tenant, int64(id), data, t.Name, t.Version); err != nil {
+		return wrap(err, "store the template of cluster %s", id)
+	}
+	if services == nil {
+		return nil
+	}
+	if err := setServices(ctx, tx, tenant, id, services); err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, forgetChecks, tenant, int64(id))
+	return wrap(err, "forget what checks of cluster %s saw", id)
 }
 
 const setDeleteWanted = `

@@ -240,7 +240,7 @@ var trespassers = map[string]trespasser{
 		return store.SnapshotBefore(ctx, tx, t, loom.OperationRef{Cluster: 1, Number: 1})
 	},
 	"SetClusterTemplate": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
-		return store.SetClusterTemplate(ctx, tx, t, 1, loom.Template{Base: loom.Base{Name: "changed", Version: 9}})
+		return store.SetClusterTemplate(ctx, tx, t, 1, loom.Template{Base: loom.Base{Name: "changed", Version: 9}}, map[string]loom.Service{})
 	}),
 	"SetDeleteWanted": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
 		return store.SetDeleteWanted(ctx, tx, t, 1, "changed")
