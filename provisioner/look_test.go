@@ -2,9 +2,12 @@ package provisioner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -123,4 +126,63 @@ func TestLook(t *testing.T) {
 	})
 	trouble("nobody there", func(spec *loom.TaskSpec) { spec.Results["ssh_port"] = 1 },
 		func(seen loom.HealthSeen, err error) bool { return err == nil && seen.Unreachable })
+}
+
+// TestLookByJumpHost: checks of a machine behind a jump host, which another user than root signs
+// in to, run as root there, and URLs and ports are reached by way of the jump host.
+func TestLookByJumpHost(t *testing.T) {
+	t.Parallel()
+	s, jump := sshtest.Start(t, sshtest.Options{Isolated: true}), sshtest.Start(t, sshtest.Options{Isolated: true})
+	r := runner(t, nil)
+	var err error
+	if r.Providers, err = provider.NewRegistry(static.New()); err != nil {
+		t.Fatal(err)
+	}
+	r.Files = t.TempDir()
+	keys := filepath.Join(r.Files, "providertypes/static/ssh_keys")
+	if err := errors.Join(os.MkdirAll(keys, 0o700), os.WriteFile(filepath.Join(keys, "gate"), []byte(jump.Key.PEM), 0o400)); err != nil {
+		t.Fatal(err)
+	}
+	web, err := net.Listen("tcp", net.JoinHostPort(s.Address, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "well") })}
+	go server.Serve(web)
+	t.Cleanup(func() { _ = server.Close() })
+	service := func(name string, check loom.ServiceCheck) loom.ServiceLook {
+		return loom.ServiceLook{Name: name, Check: check.WithDefaults()}
+	}
+	gate := fmt.Sprintf("127.0.0.1:%d", jump.Port)
+	look := &loom.HealthLook{
+		HealthNode: loom.HealthNode{Node: "n1", Tenant: "t1", Incarnation: 1, Operation: 1},
+		Spec: &loom.TaskSpec{Tenant: "t1", Action: loom.ActionKeys, Node: "n1", PrivateKey: loom.NewSecret(s.Key.PEM), SSHUser: sshtest.SudoUser,
+			Addresses: map[string]string{loom.AccessV4: s.Address}, Provider: loom.Provider{Type: "static", Fields: map[string]any{"ssh_jump": sshtest.PlainUser + "@" + gate, "ssh_jump_key_resource": "gate"}},
+			Results: map[string]any{"ssh_port": s.Port, "ssh_host_keys": s.HostKeys, "ssh_jump_host_keys": map[string]any{gate: jump.HostKeys}}},
+		Services: []loom.ServiceLook{
+			service("root", loom.ServiceCheck{Command: "[ $(id -u) = 0 ] || { echo I am $(id -un); exit 3; }"}),
+			service("page", loom.ServiceCheck{HTTP: &loom.HTTPCheck{URL: fmt.Sprintf("http://%s/", web.Addr()), Contains: "well"}}),
+			service("port", loom.ServiceCheck{TCP: &loom.TCPCheck{Port: web.Addr().(*net.TCPAddr).Port}}),
+		},
+	}
+	all := func(string) bool { return true }
+	seen, err := r.Look(t.Context(), look, all)
+	if err != nil || seen.Unreachable || seen.Refused != "" {
+		t.Fatalf("%+v, %v", seen, err)
+	}
+	for name, want := range map[string]string{"root": "", "page": "the URL leads to another machine", "port": "the URL leads to another machine"} {
+		if got := seen.Services[name]; !got.Checked || got.Passed != (want == "") || got.Message != want {
+			t.Errorf("%s: %+v, want %q", name, got, want)
+		}
+	}
+	if n := jump.Dials(); n != 1 {
+		t.Errorf("%d connections to the jump host", n)
+	}
+
+	// A jump host that takes nobody is a machine that does not answer.
+	jump.Silence()
+	jump.Cut()
+	if seen, err = r.Look(t.Context(), look, all); err != nil || !seen.Unreachable {
+		t.Errorf("without the jump host: %+v, %v", seen, err)
+	}
 }

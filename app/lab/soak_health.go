@@ -215,7 +215,7 @@ func (l *soakLane) pauseHost(ctx context.Context, d time.Duration) {
 	var paused []int
 	for _, slot := range l.slots {
 		slot.mu.Lock()
-		if syscall.Kill(slot.pid, syscall.SIGSTOP) == nil {
+		if slot.pid > 0 && syscall.Kill(slot.pid, syscall.SIGSTOP) == nil {
 			paused = append(paused, slot.pid)
 		}
 		slot.mu.Unlock()

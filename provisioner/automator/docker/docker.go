@@ -94,7 +94,8 @@ func (Docker) Run(ctx context.Context, spec *loom.TaskSpec, conn *remote.Conn, _
 func (Docker) CheckText(spec *loom.TaskSpec, command string) string {
 	name := remote.Quote(containerName(spec.Service.Name))
 	if command == "" {
-		return `s=$(docker inspect --type container -f '{{.State.Status}}' ` + name + ` 2>&1) || { echo "$s"; exit 1; }
+		inspect := "docker inspect --type container -f '{{.State.Status}}' " + name
+		return "s=$(" + inspect + " 2>/dev/null) || { " + inspect + `; exit 1; } # Podman under this name talks on stderr
 [ "$s" = running ] || { echo "the container is $s"; exit 1; }`
 	}
 	return "docker exec " + name + " sh -c " + remote.Quote(command)

@@ -98,6 +98,17 @@ func (r *real) id(image, name string) string {
 	return id
 }
 
+// checks runs a check of a service, "" for the one of a service without, and compares its exit
+// status and the end of what it prints.
+func (r *real) checks(service, command string, status int, says string) {
+	r.t.Helper()
+	text := New().CheckText(&loom.TaskSpec{Service: &loom.TaskService{Name: service}}, command)
+	out, err := r.conn.Exec(r.t.Context(), remote.Command{Text: text, Root: true})
+	if err != nil || out.Code != status || !strings.HasSuffix(strings.TrimSpace(out.Stdout), says) {
+		r.t.Errorf("the check %q gives %d, %q, %v; want %d, %q", command, out.Code, out.Stdout, err, status, says)
+	}
+}
+
 // TestRealDocker takes containers of the real engine through all that the automator does.
 func TestRealDocker(t *testing.T) {
 	t.Parallel()
@@ -163,6 +174,9 @@ func life(t *testing.T, r *real, docker bool) {
 		t.Errorf("the directory of the volume belongs to %s", owner)
 	}
 	first := r.id(one, "loom-web")
+	r.checks("web", "test -f /etc/machine-name && echo fine", 0, "fine")
+	r.checks("web", "echo broken; exit 7", 7, "broken")
+	r.checks("web", "", 0, "")
 	if got := r.results["ports"]; !reflect.DeepEqual(got, []int{80, 8081}) {
 		t.Errorf("ports are %v", got)
 	}
@@ -217,6 +231,7 @@ func life(t *testing.T, r *real, docker bool) {
 
 	// Stopped and started it is the same container, with other fields another one.
 	r.must(loom.ActionStop, "web", web)
+	r.checks("web", "", 1, "the container is exited")
 	if body, err := r.page("/"); err == nil {
 		t.Errorf("a stopped container serves %s", body)
 	}
