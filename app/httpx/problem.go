@@ -38,12 +38,12 @@ var pageStatus = map[loom.Kind]int{
 }
 
 var titles = map[loom.Kind]string{
-	loom.Invalid:         "The request is not right",
+	loom.Invalid:         "Invalid request",
 	loom.Unsolvable:      "No layout satisfies the constraints",
 	loom.Unauthenticated: "Sign-in needed",
 	loom.Forbidden:       "Not allowed",
 	loom.NotFound:        "Not found",
-	loom.Conflict:        "In conflict with the present state",
+	loom.Conflict:        "Conflict with the current state",
 	loom.Exhausted:       "A quota is used up",
 	loom.Throttled:       "Too many tries",
 	loom.Unavailable:     "Not available right now",

@@ -1,8 +1,9 @@
 package loom
 
 import (
+	"bytes"
+	"encoding/base64"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -17,13 +18,40 @@ func (b *Base) validate() []FieldError {
 	if n := utf8.RuneCountInString(b.Label); n > maxLabel {
 		errs = append(errs, FieldError{"label", fmt.Sprintf("A label has at most %d characters; this one has %d.", maxLabel, n)})
 	}
-	if scheme := urlScheme(b.Icon); scheme != "" && !iconScheme.MatchString(urlStart(b.Icon)) {
+	switch scheme := strings.ToLower(urlScheme(b.Icon)); scheme {
+	case "", "http", "https":
+	case "data":
+		if _, _, own := b.OwnIcon(); !own {
+			errs = append(errs, FieldError{"icon", fmt.Sprintf("An own icon is a PNG or SVG of at most %d KiB: “data:image/png;base64,…” or “data:image/svg+xml;base64,…”.", maxIcon>>10)})
+		}
+	default:
 		errs = append(errs, FieldError{"icon", fmt.Sprintf("An icon is a plain name, or a reference that begins with http:, https: or data:image/; this one is of the scheme “%.30s”.", scheme)})
 	}
 	return errs
 }
 
-var iconScheme = regexp.MustCompile(`(?i)^(https?:|data:image/)`)
+// maxIcon is the largest picture of an entry, in bytes.
+const maxIcon = 32 << 10
+
+// OwnIcon returns the picture that an entry brings as its icon, with its media type, and whether
+// it brings one: a PNG or an SVG in a data: reference.
+func (b *Base) OwnIcon() (mediaType string, picture []byte, own bool) {
+	rest, isImage := strings.CutPrefix(b.Icon, "data:")
+	mediaType, data, isBase64 := strings.Cut(rest, ";base64,")
+	if !isImage || !isBase64 || len(data) > base64.StdEncoding.EncodedLen(maxIcon) {
+		return "", nil, false
+	}
+	picture, err := base64.StdEncoding.DecodeString(data)
+	switch {
+	case err != nil || len(picture) > maxIcon:
+		return "", nil, false
+	case mediaType == "image/png" && bytes.HasPrefix(picture, []byte("\x89PNG\r\n\x1a\n")):
+	case mediaType == "image/svg+xml" && utf8.Valid(picture) && bytes.Contains(picture, []byte("<svg")):
+	default:
+		return "", nil, false
+	}
+	return mediaType, picture, true
+}
 
 // urlStart is a reference as browsers read it: without blanks and control
 // characters, which they skip.

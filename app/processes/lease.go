@@ -243,7 +243,7 @@ func (t *LastError) markWritten(at time.Time) {
 // markUnwritten makes the last error due once more, for a process that begins anew.
 func (t *LastError) markUnwritten() { t.markWritten(time.Time{}) }
 
-// errorHandler hands errors to a Trouble, also those that are not to be written.
+// errorHandler hands errors to a LastError, also those that are not to be written.
 type errorHandler struct {
 	slog.Handler
 	trouble *LastError

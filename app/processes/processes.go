@@ -57,7 +57,7 @@ type Options struct {
 type Processes struct {
 	db   *sqlx.DB
 	opts Options
-	// lastErrors are the *Trouble of the processes that are registered here, by id.
+	// lastErrors are the *LastError of the processes that are registered here, by id.
 	lastErrors sync.Map
 }
 

@@ -2,7 +2,7 @@ package layout
 
 // ErrorModel is what an error page says.
 type ErrorModel struct {
-	// Headline is short: "There is no such page".
+	// Headline is short: "Not found".
 	Headline string
 	// Message says what happened, Remedy what to try.
 	Message, Remedy string

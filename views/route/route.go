@@ -121,6 +121,9 @@ func AccountSessions() string { return "/account/sessions" }
 // Catalog is the gallery of templates for users.
 func Catalog() string { return "/catalog" }
 
+// EntryIcon is the picture that a version of an entry brings as its icon.
+func EntryIcon(kind, name, version string) string { return join("icons", kind, name, version) }
+
 // Services lists the services for users.
 func Services() string { return "/services" }
 

@@ -1,6 +1,9 @@
 package ui
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // EntryIcons are the icons that an entry of the catalog may choose, with what they
 // show. Other references are kept, and shown as the usual icon of the kind.
@@ -13,8 +16,21 @@ var EntryIcons = []Option{
 	{Value: "user", Label: "user"}, {Value: "settings", Label: "gear: configures"}, {Value: "template", Label: "page"},
 }
 
-// EntryIcon is the icon of an entry: its own if it is one of EntryIcons, else usual.
+// EntryIcon is the icon of an entry's tile: its own if it is one of EntryIcons or the address of a
+// picture that Loom serves, else usual.
 func EntryIcon(icon, usual string) string {
+	if isPicture(icon) {
+		return icon
+	}
+	return GlyphOf(icon, usual)
+}
+
+// isPicture reports whether an icon is the address of a picture.
+func isPicture(icon string) bool { return strings.HasPrefix(icon, "/") }
+
+// GlyphOf is the icon of an entry where no picture can stand: its own if it is one of EntryIcons,
+// else usual.
+func GlyphOf(icon, usual string) string {
 	if slices.ContainsFunc(EntryIcons, func(o Option) bool { return o.Value == icon }) {
 		return icon
 	}

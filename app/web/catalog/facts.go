@@ -66,7 +66,7 @@ func describedFacts(entry loom.Entry) []ui.Def {
 	return facts
 }
 
-// factText is a value for people, "" for none.
+// describedText is a value for people, "" for none.
 func describedText(v reflect.Value) string {
 	if v.IsZero() {
 		return ""

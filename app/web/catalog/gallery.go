@@ -59,7 +59,7 @@ func (s *Server) templateCard(ctx context.Context, actor loom.Actor, stored *loo
 		services = "none"
 	}
 	return catalogview.TemplateCard{
-		Name: t.Name, Label: t.Label, Description: t.Description, Icon: t.Icon, Size: sizeText(t.Constraints.Size), Lease: page.LeaseText(t.Administration.Lease),
+		Name: t.Name, Label: t.Label, Description: t.Description, Icon: page.IconOf(loom.KindTemplate, &stored.Base), Size: sizeText(t.Constraints.Size), Lease: page.LeaseText(t.Administration.Lease),
 		Services: services, Href: route.CatalogTemplate(t.Name), CreateHref: route.ClusterNewFrom(t.Name), Problem: problem,
 	}, nil
 }

@@ -36,7 +36,7 @@ func (s *Server) catalogServices(w http.ResponseWriter, r *http.Request, actor l
 	for _, item := range list.Items {
 		service := item.Entry.(*loom.Service)
 		m.Rows = append(m.Rows, catalogview.ListedService{
-			Name: service.Name, Label: service.Label, Description: service.Description, Icon: service.Icon, Href: route.CatalogService(service.Name), Version: item.Version,
+			Name: service.Name, Label: service.Label, Description: service.Description, Icon: page.IconOf(loom.KindService, &service.Base), Href: route.CatalogService(service.Name), Version: item.Version,
 		})
 	}
 	frame := layout.Model{Title: "Services", Section: "Catalog", Area: layout.AreaClusters, Here: route.Services()}

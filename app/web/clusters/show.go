@@ -190,7 +190,7 @@ var clusterTabs = []struct{ word, label string }{
 }
 
 func (s *Server) clusterHead(actor loom.Actor, v clusters.ClusterView, tab string) clusterview.HeadModel {
-	m := clusterview.HeadModel{ID: v.ID, Tab: tab, Name: v.Name, Template: v.Template.Name, Icon: v.Template.Icon, State: s.badge(v), Locked: v.Protected}
+	m := clusterview.HeadModel{ID: v.ID, Tab: tab, Name: v.Name, Template: v.Template.Name, Icon: page.IconOf(loom.KindTemplate, &v.Template.Base), State: s.badge(v), Locked: v.Protected}
 	if v.Status == loom.ClusterTerminated {
 		m.Again = route.ClusterNewLike(v.ID)
 	}

@@ -222,7 +222,7 @@ func HopsOf(text string) int {
 
 // iconsOf gives the icons of services.
 func iconsOf(services map[string]loom.Service) func(string) string {
-	return func(name string) string { return ui.EntryIcon(services[name].Icon, "box") }
+	return func(name string) string { return ui.GlyphOf(services[name].Icon, "box") }
 }
 
 // versionLine says what is known of a service of the catalog.
