@@ -49,8 +49,13 @@ func (r *soakReferee) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	now, err := store.Now(ctx, l.System.DB)
+	if err != nil {
+		return err
+	}
+	ahead := time.Until(now) // somebody may have set the clock of the database
 	for i := range repairs {
-		r.after = repairs[i].ID
+		r.after, repairs[i].Created = repairs[i].ID, repairs[i].Created.Add(-ahead)
 		l.mu.Lock()
 		cloud := l.clouds[repairs[i].Cluster]
 		l.mu.Unlock()
