@@ -60,6 +60,7 @@ var decoder = lenient.Decoder{After: map[reflect.Type]func(o *lenient.Object, in
 	reflect.TypeFor[loom.Base]():           after(func(o *lenient.Object, _ *loom.Base) { o.Int64("version") }), // must be a number, is overwritten
 	reflect.TypeFor[loom.Dependencies]():   after(installScope),
 	reflect.TypeFor[loom.ServiceAction]():  after(shellArguments),
+	reflect.TypeFor[loom.Parameter]():      after(func(_ *lenient.Object, p *loom.Parameter) { p.Settle() }),
 	reflect.TypeFor[loom.Template]():       after(nameParts),
 	reflect.TypeFor[loom.Defaults]():       after(defaultServices),
 	reflect.TypeFor[loom.SizeConstraint](): after(sizeBounds),

@@ -166,7 +166,7 @@ func (f *finder) entry(kind loom.EntityKind, entry loom.Entry) {
 		f.cycle(e)
 		f.itself(e)
 		f.actions(e)
-		f.macros(e.DefaultConfig, "defaultConfig")
+		f.macros(e.Defaults(), "defaultConfig")
 		f.links(e.Links)
 		f.strangersOf(e)
 	case *loom.PartialTemplate:

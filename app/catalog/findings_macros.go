@@ -97,7 +97,7 @@ func (f *finder) unknown(config map[string]any, links []loom.Link) {
 // strangersOf looks for macros of a service that no cluster with it can fill: of services
 // that are not there, or that conflict with it.
 func (f *finder) strangersOf(s *loom.Service) {
-	for _, m := range mentioned(s.DefaultConfig, s.Links, "defaultConfig") {
+	for _, m := range mentioned(s.Defaults(), s.Links, "defaultConfig") {
 		if !f.wrongName(m.Pointer, m) && m.Service != "" && f.conflict(s.Name, m.Service) {
 			f.stays(m.Pointer, m, fmt.Sprintf("names the service “%s”, which conflicts with this one, so no cluster has both", m.Service), "Correct the name, or take the conflict out.")
 		}
@@ -140,7 +140,7 @@ func (f *finder) strangers(t *loom.Template, merged loom.Template) {
 	}
 	for i, name := range t.Defaults.Services {
 		s := f.services[name]
-		for _, m := range mentioned(s.DefaultConfig, nil) {
+		for _, m := range mentioned(s.Defaults(), nil) {
 			if _, there := f.services[m.Service]; there && apart(m) {
 				f.stays(pointer("defaults", "services", i), m, fmt.Sprintf("of the default config of the service “%s” names the service “%s”, which is neither among the services of the template nor compatible with it", name, m.Service), remedy)
 			}

@@ -46,6 +46,7 @@ func (f *finder) template(t *loom.Template) {
 	}
 	f.widened(t, merged.template)
 	f.strangers(t, merged.template)
+	f.settings(merged.template)
 	f.defaults(t, merged.template)
 }
 
@@ -164,6 +165,35 @@ func (f *finder) defaults(t *loom.Template, merged loom.Template) {
 	case unsat != nil:
 		f.unsolvable(merged, unsat)
 	}
+}
+
+// settings holds the config of a template against the parameters of its services. What is
+// missing a request can still bring.
+func (f *finder) settings(merged loom.Template) {
+	chosen, config := map[string]loom.Service{}, map[string]any{}
+	for _, name := range slices.Sorted(slices.Values(merged.Defaults.Services)) {
+		if s, there := f.services[name]; there {
+			chosen[name] = s
+			config = loom.MergePatch(config, s.Defaults())
+		}
+	}
+	config = loom.MergePatch(config, merged.Defaults.Config)
+	for _, e := range (loom.SettingsCheck{Services: chosen, Partly: true}).Check(config) {
+		at := pointer("defaults", "services")
+		key, isValue := strings.CutPrefix(e.Field, "config.")
+		if isValue {
+			at = pointer("defaults", "config") + pointer(anyOf(strings.Split(key, "."))...)
+		}
+		f.say(loom.FindingError, loom.FindingParameter, at, key, e.Message, "Correct the value, or the parameter of the service.")
+	}
+}
+
+func anyOf(texts []string) []any {
+	out := make([]any, len(texts))
+	for i, text := range texts {
+		out[i] = text
+	}
+	return out
 }
 
 func (f *finder) late() {

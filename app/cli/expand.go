@@ -34,6 +34,7 @@ const (
 	codeSyntax     = "SYNTAX"
 	codeIncomplete = "INCOMPLETE"
 	codeUnknown    = "UNKNOWN"
+	codeParameter  = "PARAMETER" // a value that its service does not take
 )
 
 // expandQuestion is what loom expand has read.
@@ -41,6 +42,8 @@ type expandQuestion struct {
 	facts  *macro.Facts
 	self   loom.NodeID
 	config map[string]any
+	// services have parameters that the config must satisfy.
+	services map[string]loom.Service
 }
 
 type expandCmd struct{ document }
@@ -61,10 +64,14 @@ func (c *expandCmd) Run(in io.Reader, e *wiring.Environment) error {
 	for _, w := range warnings {
 		_, _ = fmt.Fprintln(e.ErrOut, "loom: warning:", w)
 	}
-	if len(errs) == 0 {
+	wrong := loom.SettingsCheck{Services: q.services}.Check(config)
+	if len(errs)+len(wrong) == 0 {
 		return writeAnswer(e.Out, expandYes{config})
 	}
 	no := expandNo{}
+	for _, f := range wrong {
+		no.Errors = append(no.Errors, expandError{Code: codeParameter, Message: f.Message, At: strings.TrimPrefix(f.Field, "config.")})
+	}
 	for _, p := range errs {
 		no.Errors = append(no.Errors, expandError{Code: macroCode(p), Message: p.Reason, At: dotted(q.config, p.Pointer), Offset: max(p.Column-1, 0), Macro: p.Macro})
 	}
@@ -79,6 +86,7 @@ func readExpand(r *questionReader) *expandQuestion {
 	if !r.o.Has("config") {
 		r.fail("config", "Give the config to fill, as an object.")
 	}
+	q.services = r.services(r.o, "services")
 	properties := map[loom.NodeID]loom.NodeProperties{}
 	for _, n := range readNodes(r.o, nil) {
 		properties[n.ID] = n.Properties()

@@ -43,6 +43,11 @@ func readPlan(r *questionReader) *planQuestion {
 	if r.o.Has("action") {
 		q.action = r.action("action")
 	}
+	if r.o.Has("config") {
+		for _, e := range (loom.SettingsCheck{Services: q.services}).Check(r.o.FreeObject("config")) {
+			r.fail(e.Field, "%s", e.Message)
+		}
+	}
 	early := !r.o.Bool("addresses")
 	q.readPast(r)
 	if r.o.Has("before") || r.o.Has("after") {

@@ -115,6 +115,7 @@ func (r *questionReader) read() *question {
 			in.ImageTypes = append(in.ImageTypes, *t)
 		}
 	}
+	r.settings(request, *in)
 	if q.machines = request.IntPtr("numMachines"); q.machines != nil {
 		in.Machines = *q.machines
 		if in.Machines > mostListed {
@@ -128,6 +129,33 @@ func (r *questionReader) read() *question {
 	}
 	r.nodes(q)
 	return q
+}
+
+// settings checks the config that a request comes to. One without config may leave out what
+// services need: it asks for a layout.
+func (r *questionReader) settings(request *lenient.Object, in solver.Input) {
+	names := in.Services
+	if len(names) == 0 {
+		names = in.Template.Defaults.Services
+	}
+	chosen, config := map[string]loom.Service{}, map[string]any{}
+	for _, name := range slices.Sorted(slices.Values(names)) {
+		if s, there := in.Catalog[name]; there {
+			chosen[name] = s
+			config = loom.MergePatch(config, s.Defaults())
+		}
+	}
+	config = loom.MergePatch(config, in.Template.Defaults.Config)
+	if request.Has("configPatch") {
+		config = loom.MergePatch(config, request.FreeObject("configPatch"))
+	}
+	if request.Has("config") {
+		config = request.FreeObject("config")
+	}
+	check := loom.SettingsCheck{Services: chosen, Template: &in.Template, Partly: !request.Has("config") && !request.Has("configPatch")}
+	for _, e := range check.Check(config) {
+		r.fail("request."+e.Field, "%s", e.Message)
+	}
 }
 
 // fitsAll makes a type that names no provider fit the given one.

@@ -45,7 +45,11 @@ func draftAdd(ctx context.Context, u *Clusters, r request, c *change) error {
 	}
 	c.assignServices(nodes, cluster.Template)
 	c.warnOfUses(names)
-	return c.mergeDefaults(cluster, names)
+	config, err := c.mergeDefaults(cluster, names)
+	if err != nil {
+		return err
+	}
+	return c.checkConfig(cluster.Owner.User, &cluster.Template, "config", config)
 }
 
 // newServices returns the services of a request that a cluster does not have.
@@ -138,26 +142,25 @@ func (c *change) warnOfUses(names []string) {
 }
 
 // mergeDefaults puts the default configs of new services, or new versions of them, below the cluster's config,
-// of which nothing changes, and checks what comes of it, as all
-// of it is expanded for the new services. Invalid.
-func (c *change) mergeDefaults(cluster loom.Cluster, names []string) error {
+// of which nothing changes, and returns what comes of it. All of that must be checked, as all of it is expanded
+// for the new services. Invalid.
+func (c *change) mergeDefaults(cluster loom.Cluster, names []string) (map[string]any, error) {
 	defaults := map[string]any{}
 	for _, name := range names {
-		if config := c.After.Services[name].DefaultConfig; config != nil {
-			defaults = loom.MergePatch(defaults, config)
-		}
+		s := c.After.Services[name]
+		defaults = loom.MergePatch(defaults, s.Defaults())
 	}
 	config, _ := mergeUnder(cluster.Config, defaults).(map[string]any) // of two objects comes one
 	if errs := checkStorable("config", config); len(errs) > 0 {
-		return loom.InvalidFields(errs)
+		return nil, loom.InvalidFields(errs)
 	}
 	if !sameJSON(cluster.Config, config) {
 		if errs := loom.CheckConfigSize("config", config); len(errs) > 0 {
-			return loom.InvalidFields(errs)
+			return nil, loom.InvalidFields(errs)
 		}
 		c.SetsConfig, c.Before.Config, c.After.Config = true, cluster.Config, config
 	}
-	return c.checkMacros(cluster.Owner.User, "config", config)
+	return config, nil
 }
 
 // mergeUnder lays a document under another, which wins wherever it says anything: a

@@ -402,7 +402,7 @@ func (u *Clusters) begin(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, see
 		if err := store.InsertConfigRevision(ctx, tx, actor.Tenant, op.Ref, actor.User); err != nil {
 			return none, err
 		}
-		before["config"], after["config"], after["changed"] = c.Before.Config, c.After.Config, paths(c.Before.Config, c.After.Config)
+		before["config"], after["config"], after["changed"] = c.secrets().Mask(c.Before.Config), c.secrets().Mask(c.After.Config), paths(c.Before.Config, c.After.Config)
 	}
 	err = store.InsertAudit(ctx, tx, loom.AuditEntry{
 		Actor: actor, Verb: verb, Kind: "cluster", Object: cluster.ID.String(), Result: "ok", Before: before, After: after,

@@ -159,6 +159,17 @@ func (cv *catalogView) serviceNames(wanted []string) []string {
 	return slices.Compact(names)
 }
 
+// chosen are the services of a request, or the template's.
+func (cv *catalogView) chosen(wanted []string) map[string]loom.Service {
+	chosen := map[string]loom.Service{}
+	for _, name := range cv.serviceNames(wanted) {
+		if s, there := cv.services[name]; there {
+			chosen[name] = s
+		}
+	}
+	return chosen
+}
+
 // hardwareType and imageType find what a layout names.
 func (cv *catalogView) hardwareType(name string) *loom.HardwareType {
 	for i := range cv.hardware {
@@ -260,9 +271,8 @@ func (cv *catalogView) config(in loom.CreateInput) map[string]any {
 	}
 	config := map[string]any{}
 	for _, name := range cv.serviceNames(in.Services) {
-		if d := cv.services[name].DefaultConfig; d != nil {
-			config = loom.MergePatch(config, d)
-		}
+		s := cv.services[name]
+		config = loom.MergePatch(config, s.Defaults())
 	}
 	if d := cv.template.Defaults.Config; d != nil {
 		config = loom.MergePatch(config, d)

@@ -58,6 +58,7 @@ type change struct {
 	Warnings  []string       `json:"warnings"`
 
 	of      *kind
+	partly  bool // settings may be missing: a template is tried
 	plan    loom.Plan
 	planned bool
 }

@@ -61,6 +61,8 @@ type TemplateFacts struct {
 	Dependencies map[string]loom.Dependencies
 	// Config is used when the request brings none.
 	Config map[string]any
+	// Catalog are the services with their parameters, by name.
+	Catalog map[string]loom.Service
 	// MaxMachines is the template's upper bound within the installation's.
 	MinMachines, MaxMachines int
 }
@@ -160,7 +162,11 @@ func (u *Clusters) checkLayout(ctx context.Context, actor loom.Actor, tenant loo
 		if e.Kind == loom.Internal || e.Kind == loom.Throttled {
 			return err
 		}
-		result.Fields = append(result.Fields, e.Fields...)
+		for _, f := range e.Fields {
+			if !slices.Contains(result.Fields, f) {
+				result.Fields = append(result.Fields, f)
+			}
+		}
 		if len(e.Fields) == 0 { // services that depend on each other in a circle
 			result.Fields = append(result.Fields, loom.FieldError{Field: "services", Message: e.Message})
 		}
@@ -230,6 +236,7 @@ func (u *Clusters) templateFacts(p *prepared) *TemplateFacts {
 		e := &cv.images[i]
 		f.ImageTypes = append(f.ImageTypes, choice(e.Base, c.ImageTypes, e.ProviderMap[cv.provider.Name]["image"] != "", cv.provider.Name))
 	}
+	f.Catalog = cv.services
 	f.Dependencies = map[string]loom.Dependencies{}
 	for _, name := range sortedNames(cv.services) {
 		f.Dependencies[name] = cv.services[name].Dependencies

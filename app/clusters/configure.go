@@ -3,6 +3,7 @@ package clusters
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"loom/app/loom"
 	"loom/app/store"
@@ -89,8 +90,16 @@ func draftConfigure(ctx context.Context, u *Clusters, r request, c *change) erro
 	return u.draftConfig(ctx, c, r.cluster, r.in.Configure) // there is nothing to go on with
 }
 
-// draftConfig works out the config that a request comes to.
+// draftConfig works out the config that a request comes to, and checks it.
 func (u *Clusters) draftConfig(ctx context.Context, c *change, cluster loom.Cluster, in *ConfigureInput) error {
+	if err := u.readConfig(ctx, c, cluster, in); err != nil {
+		return err
+	}
+	return c.checkConfig(cluster.Owner.User, &cluster.Template, in.field(), c.After.Config)
+}
+
+// readConfig works out the config that a request comes to.
+func (u *Clusters) readConfig(ctx context.Context, c *change, cluster loom.Cluster, in *ConfigureInput) error {
 	c.SetsConfig, c.Before.Config = true, cluster.Config
 	switch {
 	case in.Config != nil:
@@ -114,27 +123,49 @@ func (u *Clusters) draftConfig(ctx context.Context, c *change, cluster loom.Clus
 	if errs := loom.CheckConfigSize(in.field(), c.After.Config); len(errs) > 0 {
 		return loom.InvalidFields(errs)
 	}
-	if err := c.checkMacros(cluster.Owner.User, in.field(), c.After.Config); err != nil {
-		return err
-	}
 	if sameJSON(c.Before.Config, c.After.Config) {
 		c.Warnings = append(c.Warnings, "The config is the same as now.")
 	}
 	return nil
 }
 
-// checkMacros returns Invalid for a config whose macros cannot be expanded on the
-// draft's nodes, and warns of those that stay as written.
-func (c *change) checkMacros(owner loom.UserID, field string, config map[string]any) error {
+// checkConfig returns Invalid for a config whose macros cannot be expanded on the draft's
+// nodes, and for settings that its services cannot run with. It warns of macros that stay as
+// written. Macro errors are about the field.
+func (c *change) checkConfig(owner loom.UserID, t *loom.Template, field string, config map[string]any) error {
 	if problems := macro.Validate(config); len(problems) > 0 {
 		return macro.Error(field, problems)
 	}
-	problems, stays := macro.Split(macro.NewFacts(string(owner), properties(c.After.Nodes)).Check(config))
+	facts := macro.NewFacts(string(owner), properties(c.After.Nodes))
+	problems, stays := macro.Split(facts.Check(config))
 	if len(problems) > 0 {
 		return macro.Error(field, problems)
 	}
+	check := loom.SettingsCheck{Services: c.After.Services, Template: t, Partly: c.partly, Expand: func(text string) []string {
+		return expansions(facts, text, c.After.Nodes)
+	}}
+	if err := loom.InvalidFields(check.Check(config)); err != nil {
+		return err
+	}
 	c.Warnings = append(c.Warnings, unexpandedWarnings(stays)...)
 	return nil
+}
+
+// expansions are the texts that a text becomes on nodes, none while that is not known: many
+// addresses are known only once machines run.
+func expansions(facts *macro.Facts, text string, nodes []loom.Node) []string {
+	expanded, problems := facts.ExpandText(text, "")
+	if wrong, _ := macro.Split(problems); len(wrong) == 0 {
+		return []string{expanded}
+	}
+	var texts []string
+	for i := range nodes { // it may be about the node itself
+		expanded, problems := facts.ExpandText(text, nodes[i].ID)
+		if wrong, _ := macro.Split(problems); len(wrong) == 0 && !slices.Contains(texts, expanded) {
+			texts = append(texts, expanded)
+		}
+	}
+	return texts
 }
 
 // ConfigVersions lists the configs that a cluster has had, the newest first.

@@ -185,7 +185,7 @@ func (u *Clusters) insert(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, c 
 		Actor: actor, Verb: verb, Kind: "cluster", Object: cluster.ID.String(), Result: "ok",
 		After: map[string]any{
 			"name": cluster.Name, "clusterTemplate": c.Template.Name, "provider": c.Provider.Name, "numMachines": len(c.After.Nodes),
-			"operationId": op.Ref.String(), "config": c.After.Config,
+			"operationId": op.Ref.String(), "config": c.secrets().Mask(c.After.Config),
 		},
 	})
 	if err != nil {
@@ -207,7 +207,7 @@ func asConflict(err error, format string, args ...any) error {
 
 func showCreate(v *PreviewView, c *change, list *changeList) error {
 	v.Input, v.Layout, v.LeaseMillis, v.Price = c.Input.Create, c.New.Layout, c.New.Lease, c.New.Price
-	v.Config, _ = loom.MaskSecrets(c.After.Config).(map[string]any)
+	v.Config = c.secrets().Mask(c.After.Config)
 	v.After.Clusters++
 	v.After.Nodes += len(c.After.Nodes)
 	list.wholeNodes("create", c.After.Nodes)
@@ -284,6 +284,8 @@ type prepared struct {
 	fields providerFields
 	lease  int64
 	config map[string]any
+	// partly says that settings may be missing: a template is tried.
+	partly bool
 	errs   []loom.FieldError
 	// hopeless are those of errs that make the search for a layout pointless.
 	hopeless []loom.FieldError
@@ -356,6 +358,9 @@ func (p *prepared) checkConfig() {
 	if problems := macro.Validate(p.config); len(problems) > 0 {
 		p.errs = append(p.errs, loom.AsError(macro.Error(field, problems)).Fields...)
 	}
+	// What only its nodes tell is checked with them.
+	check := loom.SettingsCheck{Services: p.view.chosen(p.in.Services), Template: &p.view.template}
+	p.errs = append(p.errs, check.Check(p.config)...)
 }
 
 // input is the question for the solver.
@@ -392,16 +397,14 @@ func (p *prepared) change(actor loom.Actor, id loom.ClusterID, problem string, l
 	c.OnFailure = cmp.Or(p.in.OnFailure, cv.template.Administration.OnFailure, loom.OnFailureKeep)
 	c.After.Config = p.config
 	c.price(cv)
-	facts := macro.NewFacts(string(actor.User), properties(c.After.Nodes))
-	problems, stays := macro.Split(facts.Check(c.After.Config))
-	if len(problems) > 0 {
-		return nil, macro.Error("config", problems)
+	c.partly = p.partly
+	if err := c.checkConfig(actor.User, &cv.template, "config", c.After.Config); err != nil {
+		return nil, err
 	}
 	c.warnOfUses(sortedNames(c.After.Services))
 	if len(c.After.Nodes) == 1 && len(c.After.Services) > 1 {
 		c.warn("One node holds everything: when it fails, every service fails.")
 	}
-	c.Warnings = append(c.Warnings, unexpandedWarnings(stays)...)
 	return c, nil
 }
 

@@ -95,14 +95,20 @@ func showInPlace(v *PreviewView, c *change, list *changeList) error {
 // config lists the values of the config that become other ones.
 func (l *changeList) config(c *change) {
 	if c.SetsConfig {
-		l.documents("config", c.of.configFrom, c.Before.Config, c.After.Config)
+		l.documents("config", c.of.configFrom, c.Before.Config, c.After.Config, c.secrets())
 	}
 }
 
-// documents lists where two JSON documents differ.
-func (l *changeList) documents(object, because string, before, after map[string]any) {
+// secrets are the secret keys of the config before or after.
+func (c *change) secrets() *loom.SecretKeys {
+	return loom.SecretKeysOf(c.Before.Services, c.After.Services)
+}
+
+// documents lists where two JSON documents differ; secrets are what else is secret in them
+// than what looks so.
+func (l *changeList) documents(object, because string, before, after map[string]any, secrets *loom.SecretKeys) {
 	c := comparison{most: maxChanges - len(l.lines)}
-	c.compare(false, before, after, true, true)
+	c.compare(secrets, false, before, after, true, true)
 	for _, change := range c.found {
 		change.Object, change.Because = object, because
 		l.lines = append(l.lines, change)
@@ -172,7 +178,7 @@ type comparison struct {
 	at    loom.JSONPath
 }
 
-func (c *comparison) compare(secret bool, old, new any, had, has bool) {
+func (c *comparison) compare(secrets *loom.SecretKeys, secret bool, old, new any, had, has bool) {
 	if had && has {
 		a, both := old.(map[string]any)
 		b, too := new.(map[string]any)
@@ -188,7 +194,7 @@ func (c *comparison) compare(secret bool, old, new any, had, has bool) {
 				oldItem, inOld := a[key]
 				newItem, inNew := b[key]
 				c.at.Key(key)
-				c.compare(secret || loom.LooksSecret(key), oldItem, newItem, inOld, inNew)
+				c.compare(secrets.Below(key), secret || secrets.Hides(key), oldItem, newItem, inOld, inNew)
 				c.at.Up()
 			}
 			return
@@ -203,16 +209,19 @@ func (c *comparison) compare(secret bool, old, new any, had, has bool) {
 	change := ChangeLine{Name: c.at.Pointer()}
 	switch {
 	case !had:
-		change.Change, change.New = "create", masked(secret, new)
+		change.Change, change.New = "create", masked(secrets, secret, new)
 	case !has:
-		change.Change, change.Old = "remove", masked(secret, old)
+		change.Change, change.Old = "remove", masked(secrets, secret, old)
 	default:
-		change.Change, change.Old, change.New = "change", masked(secret, old), masked(secret, new)
+		change.Change, change.Old, change.New = "change", masked(secrets, secret, old), masked(secrets, secret, new)
 	}
 	c.found = append(c.found, change)
 }
 
-func masked(secret bool, value any) any {
+func masked(secrets *loom.SecretKeys, secret bool, value any) any {
+	if object, isObject := value.(map[string]any); isObject && !secret {
+		return secrets.Mask(object)
+	}
 	if !secret {
 		return loom.MaskSecrets(value)
 	}
@@ -274,7 +283,7 @@ func document(v any) map[string]any {
 // paths names what differs, for the audit, where values would be too much.
 func paths(before, after map[string]any) []string {
 	var l changeList
-	l.documents("", "", before, after)
+	l.documents("", "", before, after, nil)
 	names := make([]string, 0, len(l.lines))
 	for _, c := range l.lines {
 		names = append(names, c.Name)

@@ -16,7 +16,7 @@ import (
 // differences lists all that leads from one document to another.
 func differences(before, after map[string]any) []ChangeLine {
 	c := comparison{most: math.MaxInt}
-	c.compare(false, before, after, true, true)
+	c.compare(nil, false, before, after, true, true)
 	return c.found
 }
 
@@ -119,7 +119,7 @@ func TestChangesAreBounded(t *testing.T) { //nolint:paralleltest // it counts wh
 	var list changeList
 	var start, end runtime.MemStats
 	runtime.ReadMemStats(&start)
-	list.documents("config", "", map[string]any{key: before}, map[string]any{key: after})
+	list.documents("config", "", map[string]any{key: before}, map[string]any{key: after}, nil)
 	runtime.ReadMemStats(&end)
 	if got := end.TotalAlloc - start.TotalAlloc; got > 10<<20 {
 		t.Errorf("%d bytes are allocated", got)
@@ -134,7 +134,7 @@ func TestChangesAreBounded(t *testing.T) { //nolint:paralleltest // it counts wh
 	}
 	// Behind others there is less room.
 	list = changeList{lines: list.lines[:maxChanges-1], all: 5000}
-	list.documents("config", "because", before, after)
+	list.documents("config", "because", before, after, nil)
 	if len(list.lines) != maxChanges || list.all != 25_000 || list.lines[maxChanges-1].Because != "because" {
 		t.Errorf("%d of %d are kept", len(list.lines), list.all)
 	}
@@ -152,7 +152,7 @@ func BenchmarkChanges(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				var list changeList
-				list.documents("config", "", map[string]any{key: before}, map[string]any{key: after})
+				list.documents("config", "", map[string]any{key: before}, map[string]any{key: after}, nil)
 			}
 		})
 	}

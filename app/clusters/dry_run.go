@@ -132,7 +132,7 @@ func (u *Clusters) DryRunTemplate(ctx context.Context, actor loom.Actor, in DryR
 	p := &prepared{view: cv, in: loom.CreateInput{
 		Name: "trial", Template: name, Provider: in.Provider, Services: in.Services, HardwareType: in.HardwareType, ImageType: in.ImageType, Machines: in.Machines,
 	}}
-	p.config = cv.config(p.in)
+	p.config, p.partly = cv.config(p.in), true
 	p.fields = takeFields(cv.providerType, cv.provider, nil, nil)
 	return t, u.dryRun(ctx, actor, p, in, &t)
 }

@@ -25,7 +25,7 @@ func layoutDraft(draft func(ctx context.Context, u *Clusters, r request, c *chan
 		if err != nil || c.Kind == loom.ChangeUpgrade { // which has looked at its own config
 			return err
 		}
-		return c.checkMacros(r.cluster.Owner.User, "config", r.cluster.Config)
+		return c.checkConfig(r.cluster.Owner.User, &r.cluster.Template, "config", r.cluster.Config)
 	}
 }
 

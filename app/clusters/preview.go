@@ -233,7 +233,7 @@ func (u *Clusters) view(ctx context.Context, actor loom.Actor, p loom.Preview, c
 	}
 	v.Affected = sortedNames(affected)
 	if c.SetsConfig {
-		v.Config, _ = loom.MaskSecrets(c.After.Config).(map[string]any)
+		v.Config = c.secrets().Mask(c.After.Config)
 	}
 	var err error
 	if v.Before, err = store.QuotaUse(ctx, u.db, actor.Tenant); err != nil {

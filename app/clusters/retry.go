@@ -334,7 +334,7 @@ func (u *Clusters) amendConfig(ctx context.Context, c *change, cluster loom.Clus
 		if err := loom.InvalidFields(asked.check()); err != nil {
 			return err
 		}
-		if err := u.draftConfig(ctx, c, cluster, asked); err != nil {
+		if err := u.readConfig(ctx, c, cluster, asked); err != nil {
 			return err
 		}
 		cluster.Config = c.After.Config
@@ -342,16 +342,12 @@ func (u *Clusters) amendConfig(ctx context.Context, c *change, cluster loom.Clus
 			before = cluster.Config
 		}
 	}
-	after := cluster.Config
-	c.SetsConfig, c.After.Config = false, nil
-	if err := c.mergeDefaults(cluster, c.Followed.Newest); err != nil {
+	after, err := c.mergeDefaults(cluster, c.Followed.Newest)
+	if err != nil {
 		return err
 	}
-	if c.SetsConfig {
-		after = c.After.Config
-	}
 	c.SetsConfig, c.Before.Config, c.After.Config = !sameJSON(before, after), before, after
-	return c.checkMacros(cluster.Owner.User, field, after)
+	return c.checkConfig(cluster.Owner.User, &cluster.Template, field, after)
 }
 
 // lineage reads what Back is asked about: the operation and those it goes on with.

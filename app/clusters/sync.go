@@ -83,8 +83,8 @@ func checksOf(services map[string]loom.Service) map[string]any {
 
 func showTemplate(v *PreviewView, c *change, list *changeList) error {
 	v.Layout, v.Provider = layoutOf(c.After.Nodes), loom.Base{Name: c.Provider.Name}
-	list.documents("template", "", document(c.Before.Template), document(c.After.Template))
-	list.documents("service", "", checksOf(c.Before.Services), checksOf(c.After.Services))
+	list.documents("template", "", document(c.Before.Template), document(c.After.Template), nil)
+	list.documents("service", "", checksOf(c.Before.Services), checksOf(c.After.Services), nil)
 	return nil
 }
 

@@ -66,7 +66,11 @@ func draftUpgrade(ctx context.Context, u *Clusters, r request, c *change) error 
 		}
 	}
 	c.warnOfUses(c.Services)
-	return c.mergeDefaults(cluster, c.Services)
+	config, err := c.mergeDefaults(cluster, c.Services)
+	if err != nil {
+		return err
+	}
+	return c.checkConfig(cluster.Owner.User, &cluster.Template, "config", config)
 }
 
 // changedFiles gives, by service of a cluster, the files that its actions ran and that are

@@ -99,6 +99,14 @@ func (c *change) warnOfLoss() {
 			c.warn("“%s” has no remove action: its files stay on the machines.", name)
 		}
 	}
+	after := loom.SecretKeysOf(c.After.Services)
+	for _, name := range removed {
+		for _, p := range c.Before.Services[name].Parameters {
+			if p.Secret && !after.HidesAt(p.Key) {
+				c.warn("“%s” stays in the config and is no longer hidden once “%s” is gone; remove it from the config.", p.Key, name)
+			}
+		}
+	}
 }
 
 // warnOfPlugins says which plugins a change needs and no live provisioner carries: the

@@ -62,6 +62,8 @@ func (o *Operations) JournalTarget(ctx context.Context, j loom.Journal, n loom.H
 	expanded, problems := nodes.facts.Expand(t.Spec.Config, n.Node)
 	if errs, _ := macro.Split(problems); len(errs) == 0 {
 		t.Spec.Config = expanded
+		hidden, _ := loom.SecretKeysOf(checks.Services).HiddenTexts(expanded)
+		t.Spec.Sensitive = append(t.Spec.Sensitive, hidden...)
 	}
 	return t, nil
 }
@@ -70,8 +72,13 @@ func (o *Operations) JournalTarget(ctx context.Context, j loom.Journal, n loom.H
 // operation see the cluster, and reads the services of the cluster.
 func (o *Operations) lookFacts(ctx context.Context, n loom.HealthNode, f *SpecFacts) (store.ClusterChecks, error) {
 	f.Ref.Operation.Number, f.Action, f.Undo = n.Operation, loom.ActionKeys, false
+	return o.checks(ctx, f)
+}
+
+// checks reads the services of a cluster and how they are checked, as an operation left them.
+func (o *Operations) checks(ctx context.Context, f *SpecFacts) (store.ClusterChecks, error) {
 	return o.checksCache.Get(ctx, f.Ref.Operation, time.Now, func(ctx context.Context) (store.ClusterChecks, error) {
-		return store.ChecksOfCluster(ctx, o.db, n.Tenant, n.Cluster)
+		return store.ChecksOfCluster(ctx, o.db, f.Tenant, f.Ref.Operation.Cluster)
 	})
 }
 

@@ -98,7 +98,11 @@ func (o *Operations) Build(ctx context.Context, f *SpecFacts) (*loom.TaskSpec, e
 	if s.Config == nil {
 		s.Config = map[string]any{}
 	}
-	if err := o.reveal(s, f); err != nil {
+	secrets, err := o.secretKeys(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.reveal(s, f, secrets); err != nil {
 		return nil, err
 	}
 	may, err := o.permits(ctx, f.Tenant, f.Action)
@@ -119,13 +123,26 @@ func (o *Operations) Build(ctx context.Context, f *SpecFacts) (*loom.TaskSpec, e
 	if f.Action.OfNode() {
 		return s, nil
 	}
-	return s, fillService(s, f, nodes)
+	return s, fillService(s, f, nodes, secrets)
+}
+
+// secretKeys returns the secret keys of the config of a task's cluster.
+func (o *Operations) secretKeys(ctx context.Context, f *SpecFacts) (*loom.SecretKeys, error) {
+	if f.Action == loom.ActionKeys { // also of looks, which keep the services from one to the next
+		checks, err := o.checks(ctx, f)
+		return loom.SecretKeysOf(checks.Services), err
+	}
+	services, err := o.services(ctx, f)
+	if f.ServiceCopy == nil {
+		return loom.SecretKeysOf(services), err
+	}
+	return loom.SecretKeysOf(services, map[string]loom.Service{f.Service: *f.ServiceCopy}), err // undone, it is an older one
 }
 
 // reveal opens the sealed values: admin fields of the provider, over them the
 // fields given for the cluster, the cluster's own key pair, and what earlier tasks
 // of the node learned in secret.
-func (o *Operations) reveal(s *loom.TaskSpec, f *store.SpecFacts) error {
+func (o *Operations) reveal(s *loom.TaskSpec, f *store.SpecFacts, secrets *loom.SecretKeys) error {
 	fields := make(map[string]any, len(f.Provider.Fields)+len(f.Sealed))
 	maps.Copy(fields, f.Provider.Fields)
 	cluster, node := store.ClusterSecrets(f.Ref.Operation.Cluster), store.NodeSecrets(f.Node.ID)
@@ -175,7 +192,7 @@ func (o *Operations) reveal(s *loom.TaskSpec, f *store.SpecFacts) error {
 		}
 	}
 	ofServices, _ := loom.HiddenTexts(reported, true)
-	ofConfig, _ := loom.HiddenTexts(s.Config, false)
+	ofConfig, _ := secrets.HiddenTexts(s.Config)
 	for _, text := range append(ofServices, ofConfig...) {
 		collect(sensitive, text)
 	}
@@ -208,8 +225,8 @@ const (
 )
 
 // fillService adds what only service actions have: the action itself and the
-// config with its macros expanded.
-func fillService(s *loom.TaskSpec, f *store.SpecFacts, nodes *clusterNodes) error {
+// config with its macros expanded, which must satisfy the parameters of the service.
+func fillService(s *loom.TaskSpec, f *store.SpecFacts, nodes *clusterNodes, secrets *loom.SecretKeys) error {
 	if f.ServiceCopy == nil {
 		return specError("The cluster no longer has the service “%s”.", f.Service)
 	}
@@ -227,6 +244,22 @@ func fillService(s *loom.TaskSpec, f *store.SpecFacts, nodes *clusterNodes) erro
 		return specError("Exception while expanding macros: %s", strings.Join(texts, "; "))
 	}
 	s.Config = expanded
+	hidden, _ := secrets.HiddenTexts(expanded)
+	s.Sensitive = slices.Compact(slices.Sorted(slices.Values(slices.Concat(s.Sensitive, hidden))))
+	return checkExpanded(s, f)
+}
+
+// checkExpanded refuses values of parameters that their macros made wrong. All others were
+// checked before the operation began.
+func checkExpanded(s *loom.TaskSpec, f *store.SpecFacts) error {
+	for i := range f.ServiceCopy.Parameters {
+		p := &f.ServiceCopy.Parameters[i]
+		written, _ := loom.ConfigValue(f.Config, p.Key)
+		value, _ := loom.ConfigValue(s.Config, p.Key)
+		if text, isText := value.(string); isText && text != written && !p.Accepts(text) {
+			return specError("%s: %s must be %s; its macros give something else.", f.Service, p.Key, p.Wants())
+		}
+	}
 	return nil
 }
 

@@ -22,6 +22,7 @@ const (
 	FindingCycle      FindingCode = "cycle"      // dependencies of services, or templates that extend each other
 	FindingUnsolvable FindingCode = "unsolvable" // a template's defaults at its smallest size, or a service that no cluster can have
 	FindingMacro      FindingCode = "macro"      // wrong syntax in config or link, or a service that cannot be there
+	FindingParameter  FindingCode = "parameter"  // a value in a template that its services do not take
 	FindingNoMapping  FindingCode = "no_mapping" // a type that fits no provider
 	FindingIncomplete FindingCode = "incomplete" // a provider or an action without a full required set, or with a value that its plugin does not take
 	FindingImmutable  FindingCode = "immutable"  // a config key that a partial template keeps to itself

@@ -19,6 +19,7 @@ type Service struct {
 	Check         *ServiceCheck  `json:"check,omitempty" own:"form"`
 	Files         []string       `json:"files,omitempty" label:"Watched files" help:"Absolute paths on the node. Loom reports changes that it did not make." own:"form"`
 	Logs          *ServiceLogs   `json:"logs,omitempty" own:"form"`
+	Parameters    []Parameter    `json:"parameters,omitempty" label:"Parameters" help:"Keys of the config that the service reads. Users see them as settings, and their values are checked." own:"form page"`
 	DefaultConfig map[string]any `json:"defaultConfig,omitempty" label:"Config" help:"A JSON object: default config of clusters with this service. Template and request override it. Macros such as %host.service.NAME% are allowed in its texts." own:"form page"`
 }
 
@@ -69,6 +70,7 @@ func (s *Service) Defines(a TaskAction) bool {
 func (s *Service) SameWork(other *Service) bool {
 	a, b := *s, *other
 	a.Base, b.Base = Base{Name: s.Name}, Base{Name: other.Name}
+	a.Parameters, b.Parameters = unlabeled(a.Parameters), unlabeled(b.Parameters)
 	return sameJSON(a, b)
 }
 
@@ -76,6 +78,15 @@ func (s *Service) SameWork(other *Service) bool {
 func (s Service) WatchedAs(other *Service) Service {
 	s.Check, s.Files, s.Logs = other.Check, other.Files, other.Logs
 	return s
+}
+
+// unlabeled copies parameters without what is only shown to people.
+func unlabeled(parameters []Parameter) []Parameter {
+	out := slices.Clone(parameters)
+	for i := range out {
+		out[i].Label, out[i].Help = "", ""
+	}
+	return out
 }
 
 // sameJSON compares two values by what is stored of them: nil and empty lists, and numbers of
@@ -134,6 +145,7 @@ func (s *Service) checkCounts() []FieldError {
 func (s *Service) Validate() []FieldError {
 	errs := append(s.validate(), s.checkCounts()...)
 	errs = append(errs, CheckConfigSize("defaultConfig", s.DefaultConfig)...)
+	errs = append(errs, s.checkParameters()...)
 	for _, a := range TaskActions {
 		action, ok := s.Provisioner.Actions[a]
 		if !ok {

@@ -23,6 +23,8 @@ type Template struct {
 	Links          []Link         `json:"links" own:"form page" new:""`
 	Extends        *NameRef       `json:"extends,omitempty" names:"clustertemplates,stops" own:"form page"`
 	Includes       []NameRef      `json:"includes,omitempty" names:"partialtemplates,stops" own:"form page"`
+	// Locked is known of a merged template only.
+	Locked []string `json:"locked,omitempty" decode:"-" description:"Keys of the default config that immutable partial templates set." own:"form page"`
 }
 
 // PartialTemplate is a part that templates include. Immutable protects its

@@ -244,10 +244,11 @@ func legacyNotice(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, nodes in
 	if err != nil {
 		return nil, err
 	}
+	secrets := loom.SecretKeysOf(cluster.Services)
 	for name := range cluster.Services {
 		cluster.Services[name] = loom.Service{Base: loom.Base{Name: name}}
 	}
-	cluster.Config = masked(cluster.Config)
+	cluster.Config = secrets.Mask(cluster.Config)
 	cluster.Provider.Fields = masked(cluster.Provider.Fields)
 	var rows []nodeRow
 	if err := tx.SelectContext(ctx, &rows, nodesOfNotice, tenant, int64(id), maxNoticeNodes, maxNoticeFacts,
