@@ -397,15 +397,12 @@ func (p *prepared) change(actor loom.Actor, id loom.ClusterID, problem string, l
 	c.OnFailure = cmp.Or(p.in.OnFailure, cv.template.Administration.OnFailure, loom.OnFailureKeep)
 	c.After.Config = p.config
 	c.price(cv)
-	c.partly = p.partly
-	if err := c.checkConfig(actor.User, &cv.template, "config", c.After.Config); err != nil {
-		return nil, err
-	}
 	c.warnOfUses(sortedNames(c.After.Services))
 	if len(c.After.Nodes) == 1 && len(c.After.Services) > 1 {
 		c.warn("One node holds everything: when it fails, every service fails.")
 	}
-	return c, nil
+	c.partly = p.partly
+	return c, c.checkConfig(actor.User, &cv.template, "config", c.After.Config)
 }
 
 // bare is a change with nothing but services and nodes: what a plan is made from.

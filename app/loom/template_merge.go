@@ -68,7 +68,9 @@ func MergeTemplate(t Template, find TemplateLookup) (Template, error) {
 			return Template{}, err
 		}
 	}
-	m.out.Locked = sortedKeys(m.locked)
+	if len(m.locked) > 0 {
+		m.out.Locked = sortedKeys(m.locked)
+	}
 	m.out.Base, m.out.Extends, m.out.Includes = t.Base, t.Extends, t.Includes
 	return m.out, nil
 }

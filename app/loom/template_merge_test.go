@@ -66,7 +66,7 @@ func TestResolveTemplateMergesInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Template{
-		Base: child.Base, Extends: child.Extends, Includes: child.Includes,
+		Base: child.Base, Extends: child.Extends, Includes: child.Includes, Locked: []string{"a"},
 		Defaults: Defaults{
 			Services: []string{"ntp", "base", "auditd", "web"}, Provider: "lab", HardwareType: "small", ImageType: "deb11", DNSSuffix: "lab.example",
 			Config: map[string]any{"a": "own", "b": map[string]any{"y": 2}},
