@@ -78,7 +78,7 @@ func mergeProblem(r mergeResult) string {
 // mergedTree is a merged template as JSON values, without what it was made from.
 func mergedTree(r mergeResult) any {
 	t := r.template
-	t.Extends, t.Includes, t.Version = nil, nil, 0
+	t.Extends, t.Includes, t.Locked, t.Version = nil, nil, nil, 0 // what is locked its parts say
 	body, err := json.Marshal(t)
 	if err != nil {
 		return nil

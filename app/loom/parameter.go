@@ -182,9 +182,9 @@ func (p *Parameter) Wants() string {
 	what, unit := "text", ""
 	switch p.Type {
 	case ParameterBoolean:
-		return "true or false"
+		what = "true or false"
 	case ParameterChoice:
-		return "one of " + strings.Join(p.Options, ", ")
+		what = "one of the options"
 	case ParameterNumber:
 		what = "a number"
 	case ParameterDuration:
@@ -196,6 +196,9 @@ func (p *Parameter) Wants() string {
 		if p.Type == ParameterText {
 			what = "one line of text"
 		}
+	}
+	if len(p.Options) > 0 {
+		what = "one of " + strings.Join(p.Options, ", ")
 	}
 	low, high := FieldText(p.Min), FieldText(p.Max)
 	switch {

@@ -147,10 +147,32 @@ func serviceSections(s *loom.Service) []adminview.Section {
 	if len(s.Links) > 0 {
 		sections = append(sections, linkSection(s.Links, "Links of each node with it"))
 	}
+	if len(s.Parameters) > 0 {
+		sections = append(sections, parameterSection(s.Parameters))
+	}
 	if len(s.DefaultConfig) > 0 {
 		sections = append(sections, adminview.Section{ID: "config", Title: "Default config", Code: page.PrettyJSON(s.DefaultConfig)})
 	}
 	return sections
+}
+
+// parameterSection lists parameters, with what their values must be.
+func parameterSection(parameters []loom.Parameter) adminview.Section {
+	section := adminview.Section{ID: "parameters", Title: "Parameters", Keys: true, Columns: []ui.Column{{Label: "Key"}, {Label: "Label"}, {Label: "Value"}, {Label: "Default"}, {Label: "Rules"}, {Label: "Help"}}}
+	for i := range parameters {
+		p := &parameters[i]
+		var rules []string
+		for _, rule := range []struct {
+			word string
+			is   bool
+		}{{"required", p.Required}, {"secret", p.Secret}, {"restart", p.Restart}} {
+			if rule.is {
+				rules = append(rules, rule.word)
+			}
+		}
+		section.Rows = append(section.Rows, []string{p.Key, p.Label, p.Wants(), loom.FieldText(p.Default), strings.Join(rules, ", "), p.Help})
+	}
+	return section
 }
 
 func templateSections(t loom.Template) []adminview.Section {

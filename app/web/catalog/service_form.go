@@ -54,7 +54,7 @@ func serviceForm(s *Server, r *http.Request, actor loom.Actor, d formDraft) (for
 	}
 	return form.Form{
 		Sections: []form.Section{
-			e.about(d), e.dependencies(d.Doc), e.actions(), e.health(), e.links(), e.config(), e.order(),
+			e.about(d), e.dependencies(d.Doc), e.actions(), e.parameters(), e.health(), e.links(), e.config(), e.order(),
 		},
 		Settle: e.settle, Check: e.check,
 	}, nil
@@ -195,6 +195,62 @@ func onShrink(doc *form.Doc) form.Part {
 		shrink.Face.Options = slices.Delete(shrink.Face.Options, 1, 2)
 	}
 	return shrink
+}
+
+// parameters are the keys of the config that the service reads.
+func (e *serviceEditor) parameters() form.Section {
+	words := loom.Describe(loom.KindService, "parameters")
+	types := []ui.Option{}
+	for _, t := range loom.ParameterTypes {
+		types = append(types, ui.Option{Value: string(t), Label: string(t)})
+	}
+	row := func(at form.Path) []form.Part {
+		field := func(name, label, help, width string) form.Field {
+			return form.Field{Path: at.To(name), Face: ui.FieldModel{Label: label, Help: help, Width: width, Optional: true, Autocomplete: "off"}}
+		}
+		tick := func(name, label, help string) form.Field {
+			return form.Field{Path: at.To(name), Face: ui.FieldModel{Label: label, Help: help, Kind: ui.FieldCheckbox}}
+		}
+		key := field("key", "Key", "The path in the config.", "m")
+		key.Empty, key.Face.Optional, key.Face.Mono, key.Face.Placeholder, key.Face.MaxLength = form.EmptyText, false, true, "web.title", loom.MaxParameterKey
+		label := field("label", "Label", "The name that users see.", "m")
+		label.Face.MaxLength = loom.MaxParameterLabel
+		kind := form.Field{Path: at.To("type"), Fallback: string(loom.ParameterText), Odd: "unknown", Face: ui.FieldModel{Label: "Type", Kind: ui.FieldSelect, Width: "s", Options: types}}
+		help := field("help", "Help", "", "full")
+		help.Face.MaxLength = loom.MaxParameterHelp
+		pattern := field("pattern", "Pattern", "An RE2 expression for all of a text.", "l")
+		pattern.Face.Mono = true
+		options := form.Words{Path: at.To("options"), Lines: true, Face: ui.FieldModel{Label: "Options", Help: "Of a choice, one a line.", Kind: ui.FieldTextarea, Rows: 3, Optional: true, Width: "l"}}
+		return []form.Part{
+			form.Row{Parts: []form.Part{key, label}},
+			form.Row{Parts: []form.Part{kind, field("default", "Default", "", "m")}},
+			tick("required", "Required", ""), tick("secret", "Secret", "Hidden on pages and in logs."), tick("restart", "Needs a restart", "Changing it restarts the service."),
+			form.Fold{Title: "Help and limits", Key: at.String(), Says: limitsOf(at), Parts: []form.Part{
+				help, options, pattern,
+				form.Row{Parts: []form.Part{field("min", "Minimum", "Of a text, its characters.", "s"), field("max", "Maximum", "", "s")}},
+			}},
+		}
+	}
+	return form.Section{ID: "parameters", Title: words.Label, Help: words.Help, Parts: []form.Part{
+		form.Rows{Path: form.At("parameters"), Noun: "Parameter", New: map[string]any{"key": "", "type": string(loom.ParameterText)}, Max: loom.MaxParameters, Ordered: true,
+			Empty: "It has no parameters.", Row: row},
+	}}
+}
+
+// limitsOf is what the fold of a parameter says before it is opened.
+func limitsOf(at form.Path) func(*form.Doc) string {
+	return func(doc *form.Doc) string {
+		var set []string
+		for _, name := range []string{"help", "options", "pattern", "min", "max"} {
+			if doc.Text(at.To(name)) != "" || doc.Len(at.To(name)) > 0 {
+				set = append(set, name)
+			}
+		}
+		if len(set) == 0 {
+			return ": none"
+		}
+		return ": " + strings.Join(set, ", ")
+	}
 }
 
 // health is how the service is watched on each node.

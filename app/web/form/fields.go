@@ -208,12 +208,35 @@ func lowerFirst(text string) string {
 type Words struct {
 	Path Path
 	Face ui.FieldModel
+	// Lines says that each line is one text, blanks and commas included.
+	Lines bool
+}
+
+// split and join go from what was typed to the texts, and back.
+func (w Words) split(given string) []string {
+	if !w.Lines {
+		return strings.Fields(strings.ReplaceAll(given, ",", " "))
+	}
+	var lines []string
+	for line := range strings.Lines(given) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+func (w Words) join(texts []string) string {
+	if w.Lines {
+		return strings.Join(texts, "\n")
+	}
+	return strings.Join(texts, " ")
 }
 
 // Read implements Part.
 func (w Words) Read(in *Input) {
 	given, posted := in.Get(w.Path.String())
-	words := strings.Fields(strings.ReplaceAll(given, ",", " "))
+	words := w.split(given)
 	if (posted || in.whole) && !slices.Equal(words, in.Doc.Texts(w.Path)) {
 		in.Doc.Set(w.Path, append([]string{}, words...))
 	}
@@ -222,7 +245,7 @@ func (w Words) Read(in *Input) {
 // Show implements Part.
 func (w Words) Show(out *Output) templ.Component {
 	m := w.Face
-	m.Name, m.Value = w.Path.String(), strings.Join(out.Doc.Texts(w.Path), " ")
+	m.Name, m.Value = w.Path.String(), w.join(out.Doc.Texts(w.Path))
 	m.ID = out.ID(m.Name)
 	m.Error = out.claimList(w.Path, m.ID, m.Label)
 	return ui.Field(m)
