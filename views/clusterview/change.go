@@ -40,6 +40,8 @@ type FormPart struct {
 	Picker *ui.ChoiceModel
 	Cards  *ui.ChoiceModel
 	Newer  []NewerService
+	// Settings is the config.
+	Settings *ChangeSettings
 	// Code has the lines of a file that differ.
 	Code *ui.CodeModel
 	// Fold hides More behind its words.

@@ -41,7 +41,8 @@ type FormRest struct {
 	DNSSuffix      ui.FieldModel
 	OnFailure      ui.FieldModel
 	Labels         ui.FieldModel
-	Config         ui.FieldModel
+	Settings       SettingsPart
+	Config         ConfigPart
 }
 
 // CheckPanel says whether what the form asks for would work.

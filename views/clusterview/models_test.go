@@ -63,7 +63,12 @@ func formModel() clusterview.FormModel {
 			Services:       ui.ChoiceModel{Name: "services", Legend: "Services", Choices: []ui.Choice{{Value: "nginx", Label: "nginx", Checked: true}}},
 			Lease:          ui.FieldModel{Name: "initialLeaseDuration", Label: "Lease", Optional: true, Value: "2d"},
 			DNSSuffix:      ui.FieldModel{Name: "dnsSuffix", Label: "DNS suffix", Optional: true},
-			Config:         ui.FieldModel{Name: "config", Label: "Config", Kind: ui.FieldJSON, Value: "{}", Optional: true},
+			Settings: clusterview.SettingsPart{Fields: []clusterview.SettingField{
+				{Key: "web.title", Field: ui.FieldModel{Name: "setting.web.title", Label: "Page title", Value: "Hello", Error: "nginx: web.title must be one line of text, at most 3 characters."}},
+				{Key: "web.pin", Secret: true, Field: ui.FieldModel{Name: "setting.web.pin", Label: "PIN", Kind: ui.FieldPassword, Optional: true}},
+				{Key: "web.port", Field: ui.FieldModel{Name: "setting.web.port", Label: "Port", Value: "80", LockedWhy: "The template sets it."}},
+			}},
+			Config: clusterview.ConfigPart{Config: "{}"},
 		},
 		Check: fitsPanel(),
 	}

@@ -323,6 +323,7 @@ type OperationRow struct {
 // ConfigModel is the tab of the config.
 type ConfigModel struct {
 	Label, Text string
+	Settings    []SettingRow
 	// Macros chooses between the text as written and with macros filled in; Nodes are
 	// those for which they can be, chosen by a form to Action.
 	Macros Choices

@@ -228,14 +228,7 @@ func (s *Server) configureParts(_ context.Context, _ loom.Actor, v clusters.Clus
 			LockedWhy: "The cluster has had it before. All of it takes the place of the present config, hidden values as well."}
 		return []clusterview.FormPart{{Field: &config}, {Field: &restart}}, "", nil
 	}
-	if f.Config == "" {
-		shown, _ := loom.MaskSecrets(v.Config).(map[string]any)
-		f.Config = configText(shown)
-	}
-	config := configField(f.Config, errs)
-	config.Optional, config.Rows = false, 18
-	config.Help += " Hidden values stay as they are while they are left as " + loom.Redacted + "."
-	return []clusterview.FormPart{{Facts: fixedFacts(v)}, {Field: &config}, {Field: &restart}}, "", nil
+	return []clusterview.FormPart{{Facts: fixedFacts(v)}, f.settingsPart(v, errs, 18), {Field: &restart}}, "", nil
 }
 
 func (s *Server) repairParts(ctx context.Context, actor loom.Actor, v clusters.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
@@ -360,7 +353,7 @@ func (s *Server) configureAgain(ctx context.Context, actor loom.Actor, v cluster
 	}
 	config := in.Config
 	if config == nil {
-		config = loom.MergePatch(masked(v.Config), in.ConfigPatch)
+		config = secretsOf(v).Mask(loom.MergePatch(maskedConfig(v), in.ConfigPatch))
 	}
 	f.Config = configText(config)
 	f.Doc.Set(form.At("restart"), in.Restart)
@@ -377,11 +370,14 @@ func (s *Server) changeTry(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	if err != nil {
 		return err
 	}
-	panel, err := s.tryChange(r.Context(), actor, v, readChangeForm(form))
+	f := readChangeForm(form)
+	f.takeSettings(v)
+	panel, err := s.tryChange(r.Context(), actor, v, f)
 	if err != nil {
 		return err
 	}
-	return s.Fragment(w, r, http.StatusOK, templ.Join(clusterview.ChangePanelPart(panel), clusterview.CheckLine(panel.Check.Head, true)))
+	parts := append([]templ.Component{clusterview.ChangePanelPart(panel)}, f.settingsAgain(v, panel.Check)...)
+	return s.Fragment(w, r, http.StatusOK, templ.Join(append(parts, clusterview.CheckLine(panel.Check.Head, true))...))
 }
 
 // previewChange makes the preview that a form asks for.
@@ -395,6 +391,7 @@ func (s *Server) previewChange(w http.ResponseWriter, r *http.Request, actor loo
 		return err
 	}
 	f := readChangeForm(form)
+	f.takeSettings(v)
 	if f.Change != "" {
 		if err := f.apply(v, f.Change); err != nil {
 			return err
@@ -432,7 +429,7 @@ func (s *Server) refuseChange(w http.ResponseWriter, r *http.Request, actor loom
 	if e.Kind == loom.NotFound {
 		status = http.StatusUnprocessableEntity
 	}
-	return s.showChange(w, r, actor, status, v, f, formErrors(plainFields(fields)), err)
+	return s.showChange(w, r, actor, status, v, f, settingErrors(plainFields(fields), loom.ParametersOf(v.Services), f.fieldKeys(v)), err)
 }
 
 // plainFields leads errors about an entry of a list to the list.
@@ -511,7 +508,7 @@ func refusedPanel(actor loom.Actor, v clusters.ClusterView, f changeForm, err er
 		}
 	case errors.Is(err, loom.Invalid) || errors.Is(err, loom.NotFound):
 		m.Check.Head = ui.CheckModel{State: ui.CheckIncomplete, Headline: "Something is missing or wrong"}
-		for _, item := range ui.NewFormErrors("", plainFields(configFields(e.Fields))).Items {
+		for _, item := range ui.NewFormErrors("", plainFields(configFields(e.Fields, f.fieldKeys(v)))).Items {
 			if item.FieldID == "" {
 				continue
 			}

@@ -32,6 +32,7 @@ type changeForm struct {
 	Open string
 	// Do is a button that only looks again, Change a suggestion that was pressed.
 	Do, Change string
+	settings   settingsForm
 }
 
 // changeFields are the fields of the forms, by their names in the bodies of the requests.
@@ -44,6 +45,7 @@ var changeFields = form.Of(
 func readChangeForm(v url.Values) changeForm {
 	f := changeForm{Edit: changeFields.Over(struct{}{}), Kind: loom.ChangeKind(v.Get("kind")), Service: v.Get("service"), Operation: v.Get("operation"),
 		Config: strings.TrimSpace(v.Get("config")), For: v.Get("for"), Revision: strings.TrimSpace(v.Get("revision")), Open: v.Get("edit"), Do: v.Get("do"), Change: v.Get("suggest")}
+	f.settings = readSettings(v, f.Do)
 	f.Fill(v)
 	return f
 }
@@ -88,7 +90,7 @@ func (f *changeForm) blank(v clusters.ClusterView) string {
 			return "Choose a hardware type."
 		}
 	case loom.ChangeConfigure:
-		if f.Revision == "" && (f.Config == "" || f.Config == configText(masked(v.Config))) {
+		if f.Revision == "" && (f.Config == "" || f.Config == configText(maskedConfig(v))) {
 			return "Nothing is changed yet."
 		}
 	case loom.ChangeRepair:
@@ -129,7 +131,7 @@ func (f *changeForm) input(v clusters.ClusterView) (clusters.PreviewInput, error
 	case loom.ChangeConfigure:
 		errs = f.configure(v, body.Doc)
 	case loom.ChangeRetry:
-		if f.Config != "" && f.Config != configText(masked(v.Config)) {
+		if f.Config != "" && f.Config != configText(maskedConfig(v)) {
 			errs = f.configure(v, body.Doc)
 		}
 	}
@@ -195,12 +197,15 @@ func (f *changeForm) configure(v clusters.ClusterView, body *form.Doc) []loom.Fi
 	if problem != "" {
 		return []loom.FieldError{{Field: "config", Message: problem}}
 	}
-	patch := loom.DiffPatch(masked(v.Config), given)
+	patch := loom.DiffPatch(maskedConfig(v), given)
 	if strings.Contains(configText(patch), loom.Redacted) {
 		return []loom.FieldError{{Field: "config", Message: "A value that is hidden (" + loom.Redacted + ") was moved or copied; write the value itself."}}
 	}
 	if f.Kind == loom.ChangeConfigure || len(patch) > 0 {
 		body.Set(form.At("configPatch"), patch)
+	}
+	if f.Kind == loom.ChangeConfigure && restarts(v, given) {
+		body.Set(form.At("restart"), true)
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func checkPanel(actor loom.Actor, st *settled, r clusters.CheckResult) clustervi
 	default:
 		m.Head = ui.CheckModel{State: ui.CheckFits, Headline: page.FitsHeadline(r.Layout)}
 	}
-	m.Errors = ui.NewFormErrors("", configFields(r.Fields)).Items
+	m.Errors = ui.NewFormErrors("", configFields(r.Fields, st.fieldKeys())).Items
 	m.Layout = ui.NewLayoutPicture("check-layout", r.Layout)
 	m.Layout.Narrow = true
 	if len(r.Layout) > 0 {

@@ -3,6 +3,7 @@ package clusters
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,18 +26,20 @@ func (s *Server) clusterConfig(w http.ResponseWriter, r *http.Request, actor loo
 		return err
 	}
 	base, q := route.ClusterTab(v.ID, "config"), r.URL.Query()
-	present, diffs := masked(v.Config), newConfigDiffs("", configLines)
+	secrets, diffs := secretsOf(v), newConfigDiffs("", configLines)
+	present := secrets.Mask(v.Config)
 	m := clusterview.ConfigModel{Label: "Config in use", Text: configText(present), Template: v.Template.Name,
-		Differences: diffs.of(masked(v.Template.Defaults.Config), present)}
+		Differences: diffs.of(secrets.Mask(v.Template.Defaults.Config), present)}
 	if v.Allowed[loom.ChangeConfigure] == "" && v.Status != loom.ClusterTerminated {
 		m.Edit = route.ClusterVerb(v.ID, "reconfigure")
 	}
+	m.Settings = settingRows(actor, v)
 	expanded := q.Get("macros") == "expanded"
 	m.Macros = clusterview.Choices{Label: "Macros", Options: []ui.Tab{{Label: "As written", Href: base, Current: !expanded}, {Label: "Filled in", Href: route.Query(base, "macros", "expanded"), Current: expanded}}}
 	if expanded {
 		node := nodeOf(v, q.Get("node"))
 		filled, problems := v.ExpandedConfig(node.ID)
-		m.Label, m.Text = "Config with macros filled in", configText(masked(filled))
+		m.Label, m.Text = "Config with macros filled in", configText(secrets.Mask(filled))
 		if node.ID != "" {
 			m.Label += ", as " + page.ShortHost(node.Hostname) + " reads it"
 		}
@@ -111,9 +114,9 @@ func (s *Server) configHistory(ctx context.Context, actor loom.Actor, v clusters
 		if err != nil {
 			return err
 		}
-		m.Revision = &clusterview.ConfigRevision{Number: number, Text: configText(masked(config))}
+		m.Revision = &clusterview.ConfigRevision{Number: number, Text: configText(secretsOf(v).Mask(config))}
 		if i > 0 {
-			m.Revision.Since = diffs.of(masked(config), masked(v.Config))
+			m.Revision.Since = diffs.of(secretsOf(v).Mask(config), maskedConfig(v))
 			m.Revision.IsOld = true
 			if m.Edit != "" {
 				m.Revision.Restore = route.ConfigRestore(v.ID, rev.Revision, true)
@@ -125,7 +128,7 @@ func (s *Server) configHistory(ctx context.Context, actor loom.Actor, v clusters
 				return err
 			}
 			m.Revision.Before = strconv.Itoa(revisions[i+1].Revision)
-			m.Revision.Changed = diffs.of(masked(before), masked(config))
+			m.Revision.Changed = diffs.of(secretsOf(v).Mask(before), secretsOf(v).Mask(config))
 		}
 	}
 	if chosen != "" && m.Revision == nil {
@@ -136,9 +139,15 @@ func (s *Server) configHistory(ctx context.Context, actor loom.Actor, v clusters
 
 // configFields words errors about a place in a config, "config/web/port", as errors of
 // the field in which the config is typed.
-func configFields(fields []loom.FieldError) []loom.FieldError {
+// One about a setting leads to its field where that is shown.
+func configFields(fields []loom.FieldError, shown []string) []loom.FieldError {
 	out := make([]loom.FieldError, len(fields))
 	for i, e := range fields {
+		if key, isSetting := strings.CutPrefix(e.Field, "config."); isSetting {
+			if e.Field = "config"; slices.Contains(shown, key) {
+				e.Field = settingPrefix + key
+			}
+		}
 		name, pointer, within := strings.Cut(e.Field, "/")
 		if name == "config" || name == "configPatch" {
 			if e.Field = "config"; within {

@@ -9,7 +9,7 @@ import (
 
 func TestConfigFields(t *testing.T) {
 	t.Parallel()
-	got := configFields([]loom.FieldError{{Field: "config/web/peers/0", Message: "m"}, {Field: "configPatch", Message: "p"}, {Field: "name", Message: "n"}, {Field: "configuration/x", Message: "c"}})
+	got := configFields([]loom.FieldError{{Field: "config/web/peers/0", Message: "m"}, {Field: "configPatch", Message: "p"}, {Field: "name", Message: "n"}, {Field: "configuration/x", Message: "c"}}, nil)
 	want := []loom.FieldError{{Field: "config", Message: "At web.peers[0]: m"}, {Field: "config", Message: "p"}, {Field: "name", Message: "n"}, {Field: "configuration/x", Message: "c"}}
 	for i := range want {
 		if got[i] != want[i] {

@@ -18,13 +18,23 @@ const createDraft = "cluster/new"
 // keepCreateDraft keeps the form for a new cluster as it was sent, without what is
 // secret. That it cannot be kept stops nobody from going on.
 func (s *Server) keepCreateDraft(r *http.Request, actor loom.Actor, st *settled, v url.Values) {
-	kept := url.Values{}
+	kept, secret := url.Values{}, map[string]bool{}
+	declared := st.settings()
+	for i := range declared {
+		secret[settingPrefix+declared[i].Key] = declared[i].Secret
+	}
 	for name, values := range v {
 		field, isField := strings.CutPrefix(name, fieldPrefix)
 		if isField && (st.facts == nil || loom.LooksSecret(field) || st.facts.ProviderFields[field].IsSensitive()) || name == "do" || name == "suggest" {
 			continue
 		}
+		if hidden, isSetting := secret[name]; strings.HasPrefix(name, settingPrefix) && (hidden || !isSetting) {
+			continue
+		}
 		kept[name] = values
+	}
+	if config, problem := parseConfig(v.Get("config")); problem == "" {
+		kept.Set("config", configText(withoutTyped(config, declared)))
 	}
 	if err := s.Accounts.SaveDraft(r.Context(), actor, createDraft, kept); err != nil && !errors.Is(err, loom.Invalid) {
 		s.Log.Error("a draft could not be kept", "request_id", httpx.RequestID(r), "error", err.Error())

@@ -92,7 +92,8 @@ func restModel(st *settled, errs ui.FormErrors) clusterview.FormRest {
 	m.DNSSuffix = ui.FieldModel{Name: "dnsSuffix", Label: "DNS suffix", Value: f.of("dnsSuffix"), Optional: true, Mono: true, Help: "What host names end with.",
 		Error: errs.For("dnsSuffix"), Placeholder: facts.Template.Defaults.DNSSuffix}
 	m.OnFailure = failureField("If the operation fails", f.of("onFailure"), facts.Template.Administration.OnFailure, errs)
-	m.Config = configField(f.config(), errs)
+	m.Settings, m.Config = st.settingsParts(errs)
+	m.Open = m.Open || f.settings.asJSON
 	return m
 }
 
@@ -107,7 +108,7 @@ func usualPolicy(onFailure string) string {
 // openAdvanced says whether an error is in the advanced part.
 func openAdvanced(errs ui.FormErrors) bool {
 	return slices.ContainsFunc(errs.Items, func(e ui.FormError) bool {
-		return e.Field != "" && !slices.Contains([]string{"name", "numMachines", "clusterTemplate"}, e.Field)
+		return e.Field != "" && !strings.HasPrefix(e.Field, settingPrefix) && !slices.Contains([]string{"name", "numMachines", "clusterTemplate"}, e.Field)
 	})
 }
 
@@ -244,7 +245,8 @@ func configDifference(st *settled) clusterview.ConfigDiff {
 	if problem != "" {
 		return clusterview.ConfigDiff{}
 	}
-	return newConfigDiffs("config", configLines).of(st.facts.Config, given)
+	secrets := loom.SecretKeysOf(st.chosen())
+	return newConfigDiffs("config", configLines).of(secrets.Mask(st.facts.Config), secrets.Mask(given))
 }
 
 // maxLink is how long a link to a filled in form may be; browsers and proxies take
@@ -253,14 +255,15 @@ const maxLink = 6000
 
 // formLink leads to the form as it stands, without what is secret; empty when it would
 // be too long.
-func formLink(f createForm) string {
+func formLink(st *settled) string {
+	f := st.form
 	v := url.Values{"for": {f.of("clusterTemplate")}, "forProvider": {f.ForProvider}, "services": f.services()}
 	for _, name := range []string{"clusterTemplate", "name", "numMachines", "description", "provider", "hardwaretype", "imagetype", "dnsSuffix", "onFailure"} {
 		if text := f.of(name); text != "" || name == "clusterTemplate" {
 			v.Set(name, text)
 		}
 	}
-	for name, text := range map[string]string{"initialLeaseDuration": f.lease(), "labels": f.labels(), "config": linkConfig(f.config())} {
+	for name, text := range map[string]string{"initialLeaseDuration": f.lease(), "labels": f.labels(), "config": linkConfig(f.config(), st.settings())} {
 		if text != "" {
 			v.Set(name, text)
 		}
@@ -276,12 +279,12 @@ func formLink(f createForm) string {
 }
 
 // linkConfig is a config for an address: compact, what looks secret left out.
-func linkConfig(text string) string {
+func linkConfig(text string, declared []loom.ClusterParameter) string {
 	given, problem := parseConfig(text)
 	if problem != "" {
 		return ""
 	}
-	data, err := json.Marshal(masked(given))
+	data, err := json.Marshal(masked(withoutTyped(given, declared)))
 	if err != nil {
 		return ""
 	}
@@ -357,11 +360,13 @@ type createForm struct {
 	form.Edit
 	ServicesShown, Advanced                 bool // the services were shown, the advanced part is open
 	For, ForProvider, Suggested, Do, Change string
+	settings                                settingsForm
 }
 
 func readCreateForm(v url.Values) createForm {
 	f := createForm{Edit: createFields.Over(struct{}{}), ServicesShown: v.Get("servicesShown") != "", Advanced: v.Get("advanced") != "",
 		For: v.Get("for"), ForProvider: v.Get("forProvider"), Suggested: v.Get("suggested"), Do: v.Get("do"), Change: v.Get("suggest")}
+	f.settings = readSettings(v, f.Do)
 	f.Fill(v)
 	return f
 }

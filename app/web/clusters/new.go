@@ -112,15 +112,45 @@ func (s *Server) clusterCheck(w http.ResponseWriter, r *http.Request, actor loom
 	if err != nil {
 		return err
 	}
-	line := clusterview.CheckLine(panel.Head, true)
+	line := templ.Join(append(st.settingsAgain(panel), clusterview.CheckLine(panel.Head, true))...)
 	if panel.Head.State == ui.CheckIncomplete && len(panel.Errors) > 0 && len(panel.Layout.Groups) == 0 {
 		// What is wrong stands above the last answer, which stays.
 		w.Header().Set("HX-Retarget", "#"+clusterview.CheckProblemID)
 		w.Header().Set("HX-Reswap", "innerHTML")
 		return s.Fragment(w, r, http.StatusOK, templ.Join(clusterview.CheckPanelPart(clusterview.CheckPanel{Head: panel.Head, Errors: panel.Errors}), line))
 	}
-	panel.ConfigDiffers, panel.Link, panel.Public = configDifference(st), formLink(st.form), s.Origin(r)
+	panel.ConfigDiffers, panel.Link, panel.Public = configDifference(st), formLink(st), s.Origin(r)
 	return s.Fragment(w, r, http.StatusOK, templ.Join(clusterview.NewCheckPart(panel), line))
+}
+
+// settingsAgain are the settings after a check: all of them where other services are chosen,
+// else each with what is wrong with it. A field for a secret keeps what is typed there.
+func (st *settled) settingsAgain(panel clusterview.CheckPanel) []templ.Component {
+	f, keys := &st.form, st.fieldKeys()
+	settings, config := st.settingsParts(ui.FormErrors{})
+	if shown := f.settings.shown; f.settings.present && !f.settings.asJSON && !slices.Equal(slices.Sorted(slices.Values(shown)), slices.Sorted(slices.Values(st.openKeys()))) {
+		return []templ.Component{clusterview.SettingsSection(settings, true), clusterview.ConfigSection(config, true)}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	errs := reached(ui.FormErrors{Items: panel.Errors}, settings.Fields)
+	settings, _ = st.settingsParts(errs)
+	var again []templ.Component
+	for _, field := range settings.Fields {
+		if !field.Secret {
+			again = append(again, clusterview.SettingFieldPart(field, true))
+		}
+	}
+	return again
+}
+
+// openKeys are the keys of settings whose fields can be filled in.
+func (st *settled) openKeys() []string {
+	return slices.DeleteFunc(st.fieldKeys(), func(key string) bool {
+		_, fixed := st.facts.Template.Fixed(key)
+		return fixed
+	})
 }
 
 // showForm answers with the form. unsat is what a preview was refused with; without
@@ -133,7 +163,7 @@ func (s *Server) showForm(w http.ResponseWriter, r *http.Request, actor loom.Act
 	} else if panel, err = s.check(r.Context(), actor, st); err != nil {
 		return err
 	}
-	panel.ConfigDiffers, panel.Link, panel.Public = configDifference(st), formLink(st.form), s.Origin(r)
+	panel.ConfigDiffers, panel.Link, panel.Public = configDifference(st), formLink(st), s.Origin(r)
 	page := clusterPage("New cluster", "Clusters", ui.Crumb{Label: "New cluster"})
 	page.Here = route.ClusterNew()
 	return s.Render(w, r, actor, status, page, clusterview.NewPage(s.formModel(actor, st, errs, panel)))
@@ -191,7 +221,7 @@ func replaceFields(unread, said []loom.FieldError) []loom.FieldError {
 func likeCluster(v clusters.ClusterView) loom.CreateInput {
 	in := loom.CreateInput{
 		Template: v.Template.Name, Description: v.Description, Provider: v.Provider.Name, DNSSuffix: v.DNSSuffix, Labels: v.Labels,
-		LeaseMillis: loom.TemplateLease, Config: masked(v.Config), Services: slices.Sorted(maps.Keys(v.Services)),
+		LeaseMillis: loom.TemplateLease, Config: maskedConfig(v), Services: slices.Sorted(maps.Keys(v.Services)),
 	}
 	nodes := placedNodes(v)
 	if len(nodes) == 0 {

@@ -113,6 +113,7 @@ func (s *Server) previewCreate(w http.ResponseWriter, r *http.Request, actor loo
 	}
 	if f.Do == resetConfig {
 		f.Forget(form.At("config"))
+		f.settings.shown = nil
 	}
 	st, err := s.settle(r.Context(), actor, f)
 	if err != nil {
@@ -163,7 +164,7 @@ func (s *Server) refuseForm(w http.ResponseWriter, r *http.Request, actor loom.A
 	if e.Kind == loom.NotFound {
 		status = http.StatusUnprocessableEntity
 	}
-	return s.showForm(w, r, actor, status, st, formErrors(fields), e.Unsat)
+	return s.showForm(w, r, actor, status, st, settingErrors(fields, st.settings(), st.fieldKeys()), e.Unsat)
 }
 
 // fieldLabels are the names of the form's fields for people.
@@ -180,13 +181,24 @@ var fieldOrder = []string{
 	"initialLeaseDuration", "dnsSuffix", "nodes", "skip", "reason", "batch", "minHealthy", "onFailure", "config",
 }
 
-// formErrors is the summary above the form.
-func formErrors(fields []loom.FieldError) ui.FormErrors {
-	errs := ui.NewFormErrors("There is no preview yet.", configFields(fields))
-	for i := range errs.Items {
-		errs.Items[i].Label = fieldLabels[errs.Items[i].Field]
+// formErrors is the summary above a form.
+func formErrors(fields []loom.FieldError) ui.FormErrors { return settingErrors(fields, nil, nil) }
+
+// settingErrors is the summary above a form with fields for the settings that have the keys.
+func settingErrors(fields []loom.FieldError, settings []loom.ClusterParameter, shown []string) ui.FormErrors {
+	errs := ui.NewFormErrors("There is no preview yet.", configFields(fields, shown))
+	labels := maps.Clone(fieldLabels)
+	for i := range settings {
+		labels[settingPrefix+settings[i].Key] = settings[i].Name()
 	}
-	place := func(e ui.FormError) int { return slices.Index(fieldOrder, e.Field) }
+	for i := range errs.Items {
+		errs.Items[i].Label = labels[errs.Items[i].Field]
+	}
+	order := slices.Clone(fieldOrder)
+	for _, key := range shown {
+		order = append(order, settingPrefix+key)
+	}
+	place := func(e ui.FormError) int { return slices.Index(order, e.Field) }
 	slices.SortStableFunc(errs.Items, func(a, b ui.FormError) int { return place(a) - place(b) })
 	return errs
 }

@@ -37,6 +37,7 @@ func (s *Server) settle(ctx context.Context, actor loom.Actor, f createForm) (*s
 	moved := st.form.For != st.form.of("clusterTemplate")
 	if moved {
 		st.form.set("provider", "")
+		st.form.settings = settingsForm{} // of another template
 	}
 	if st.form.of("clusterTemplate") == "" {
 		return st, nil
@@ -57,6 +58,7 @@ func (s *Server) settle(ctx context.Context, actor loom.Actor, f createForm) (*s
 		}
 	}
 	st.keepChoices()
+	st.takeSettings()
 	return st, nil
 }
 

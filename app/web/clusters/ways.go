@@ -140,14 +140,9 @@ func (s *Server) amendParts(ctx context.Context, actor loom.Actor, v clusters.Cl
 		parts = append(parts, clusterview.FormPart{Picker: &newest}, clusterview.FormPart{Newer: newer})
 	}
 	parts = append(parts, files...)
-	edited := f.Config != "" && f.Config != configText(masked(v.Config))
-	if f.Config == "" {
-		f.Config = configText(masked(v.Config))
-	}
-	config := configField(f.Config, errs)
-	config.Rows, config.Autofocus = 14, f.Open == "config"
-	config.Help += " Hidden values stay as they are while they are left as " + loom.Redacted + "."
-	parts = append(parts, clusterview.FormPart{Fold: "Change the config", Open: edited || f.Open == "config" || errs.For("config") != "", More: []clusterview.FormPart{{Field: &config}}})
+	edited := f.Config != "" && f.Config != configText(maskedConfig(v))
+	wrong := slices.ContainsFunc(errs.Items, func(e ui.FormError) bool { return e.Field == "config" || strings.HasPrefix(e.Field, settingPrefix) })
+	parts = append(parts, clusterview.FormPart{Fold: "Change the config", Open: edited || f.Open == "config" || f.settings.asJSON || wrong, More: []clusterview.FormPart{f.settingsPart(v, errs, 14)}})
 	if len(remove.Choices) > 1 {
 		parts = append(parts, clusterview.FormPart{Fold: "Remove services", Open: len(f.list("removeServices")) > 0 || remove.Error != "", More: []clusterview.FormPart{{Picker: &remove}}})
 	}
