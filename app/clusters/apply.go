@@ -54,10 +54,62 @@ func (u *Clusters) Apply(ctx context.Context, actor loom.Actor, in ApplyInput) (
 	if in.Hash != p.Hash {
 		return none, loom.NewError(loom.Conflict, "The hash does not match the stored preview. Load the preview again.")
 	}
-	ref, err := u.applyChange(ctx, actor, p, data, c, in.ProviderFields)
+	hash, err := digest(p, data, c.plan)
+	if err != nil {
+		return none, err
+	}
+	if hash != p.Hash {
+		return none, u.refresh(ctx, actor, c, in.ProviderFields, &stale{[]string{"Loom itself was updated and plans differently now."}})
+	}
+	// Whoever waited for the lock sees what the one before him did.
+	return u.applyOrRefresh(ctx, actor, p, c, in.ProviderFields, func(tx *sqlx.Tx) error {
+		locked, _, err := store.LockPreview(ctx, tx, actor.Tenant, actor.User, p.ID)
+		if err != nil {
+			return noPreview(err)
+		}
+		if !locked.AppliedAt.IsZero() {
+			return alreadyApplied(locked)
+		}
+		return nil
+	})
+}
+
+// ApplyUnsaved stores the preview of a request and applies it in the same transaction, if
+// its hash is the one that PreviewUnsaved gave to the same actor: what he was shown is what is done. Otherwise
+// the preview is stored and waits for Apply. Provider fields of the request count as those of
+// Apply. Errors: those of Preview and of Apply; Conflict with the id of the preview where the hash
+// is another.
+func (u *Clusters) ApplyUnsaved(ctx context.Context, actor loom.Actor, in PreviewInput, hash string) (loom.PreviewID, loom.OperationRef, error) {
+	var none loom.OperationRef
+	if err := actor.May(loom.Operate, actor.Mine()); err != nil {
+		return "", none, err
+	}
+	given := in.ProviderFields
+	in.ProviderFields = nil
+	p, data, c, err := u.hashed(ctx, actor, in)
+	if err != nil {
+		return "", none, err
+	}
+	if hash != p.Hash || !keepsMachines(c.plan) {
+		if p, err = u.keep(ctx, p, data); err != nil {
+			return "", none, err
+		}
+		return "", none, &loom.Error{Kind: loom.Conflict, Message: "Things changed after this was shown.", Preview: p.ID}
+	}
+	ref, err := u.applyOrRefresh(ctx, actor, p, c, given, func(tx *sqlx.Tx) error {
+		_, err := store.InsertPreview(ctx, tx, actor.Tenant, p, data, u.opts.PreviewLife)
+		return err
+	})
+	return p.ID, ref, err
+}
+
+// applyOrRefresh executes a change, or answers with a fresh preview where things changed in
+// between. hold takes hold of the stored preview in the transaction.
+func (u *Clusters) applyOrRefresh(ctx context.Context, actor loom.Actor, p loom.Preview, c *change, given map[string]any, hold func(tx *sqlx.Tx) error) (loom.OperationRef, error) {
+	ref, err := u.applyChange(ctx, actor, p, c, given, hold)
 	var old *stale
 	if errors.As(err, &old) {
-		return none, u.refresh(ctx, actor, c, in.ProviderFields, old)
+		return loom.OperationRef{}, u.refresh(ctx, actor, c, given, old)
 	}
 	return ref, err
 }
@@ -69,17 +121,10 @@ func alreadyApplied(p loom.Preview) error {
 	return loom.NewError(loom.Conflict, "This preview was applied already: it became operation %s.", p.Applied)
 }
 
-// applyChange executes a change when its plan, made outside the transaction, is what the
-// hash promises.
-func (u *Clusters) applyChange(ctx context.Context, actor loom.Actor, p loom.Preview, data []byte, c *change, given map[string]any) (loom.OperationRef, error) {
+// applyChange executes a change, whose plan was made outside the transaction.
+func (u *Clusters) applyChange(ctx context.Context, actor loom.Actor, p loom.Preview, c *change, given map[string]any, hold func(tx *sqlx.Tx) error) (loom.OperationRef, error) {
 	var none loom.OperationRef
-	hash, err := digest(data, c.plan, p.Revision)
-	if err != nil {
-		return none, err
-	}
-	if hash != p.Hash {
-		return none, &stale{[]string{"Loom itself was updated and plans differently now."}}
-	}
+	var err error
 	var secrets map[string][]byte
 	if c.Kind == loom.ChangeCreate {
 		secrets, err = u.applyCreateFields(ctx, actor, c, given)
@@ -93,15 +138,10 @@ func (u *Clusters) applyChange(ctx context.Context, actor loom.Actor, p loom.Pre
 		if err := c.lockQuota(ctx, tx, actor.Tenant); err != nil {
 			return none, err
 		}
-		// Whoever waited for the lock sees what the one before him did.
-		locked, _, err := store.LockPreview(ctx, tx, actor.Tenant, actor.User, p.ID)
-		if err != nil {
-			return none, noPreview(err)
+		if err := hold(tx); err != nil {
+			return none, err
 		}
-		if !locked.AppliedAt.IsZero() {
-			return none, alreadyApplied(locked)
-		}
-		ref := loom.OperationRef{Cluster: p.Cluster}
+		ref, err := loom.OperationRef{Cluster: p.Cluster}, error(nil)
 		seen := loom.Cluster{ID: p.Cluster, Revision: p.Revision}
 		switch c.Kind {
 		case loom.ChangeCreate:

@@ -245,3 +245,100 @@ func TestQuotaRace(t *testing.T) {
 		})
 	}
 }
+
+// TestApplyUnsavedDoesWhatWasShown: the hash of what was shown does just that, for the one who
+// saw it; otherwise a preview is stored and nothing begins.
+func TestApplyUnsavedDoesWhatWasShown(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.active(2)
+	in := clusters.PreviewInput{Kind: loom.ChangeRestart, Cluster: id}
+	shown := func(actor loom.Actor) string {
+		t.Helper()
+		v, err := b.clusters.PreviewUnsaved(b.ctx, actor, in)
+		if err != nil || v.Hash == "" {
+			t.Fatalf("hash %q, %v", v.Hash, err)
+		}
+		return v.Hash
+	}
+	hash := shown(b.ana())
+	if again := shown(b.ana()); again != hash {
+		t.Errorf("the same is shown as %s and %s", hash, again)
+	}
+	refuse := func(what string, actor loom.Actor, hash string) {
+		t.Helper()
+		_, _, err := b.clusters.ApplyUnsaved(b.ctx, actor, in, hash)
+		e := wantKind(t, err, loom.Conflict)
+		if v, err := b.clusters.PreviewByID(b.ctx, actor, e.Preview); err != nil || v.Hash == hash || !v.AppliedAt.IsZero() {
+			t.Errorf("%s: preview %q, %v", what, e.Preview, err)
+		}
+	}
+	refuse("the hash of another user", b.admin(), hash)
+	text := "moved"
+	if _, err := b.clusters.Edit(b.ctx, b.ana(), id, clusters.EditInput{Description: &text}); err != nil {
+		t.Fatal(err)
+	}
+	refuse("a cluster that changed", b.ana(), hash)
+	if n := b.count(`SELECT count(*) FROM operations WHERE cluster_id = $1`, int64(id)); n != 1 {
+		t.Fatalf("%d operations, want that of the create", n)
+	}
+	preview, ref, err := b.clusters.ApplyUnsaved(b.ctx, b.ana(), in, shown(b.ana()))
+	if err != nil || ref.Cluster != id || ref.Number != 2 {
+		t.Fatalf("operation %s, %v", ref, err)
+	}
+	if v, err := b.clusters.PreviewByID(b.ctx, b.ana(), preview); err != nil || v.Applied != ref {
+		t.Errorf("its preview became %s, %v", v.Applied, err)
+	}
+	_, _, err = b.clusters.ApplyUnsaved(b.ctx, b.ana(), in, hash)
+	wantKind(t, err, loom.Conflict)
+	b.finish(id, loom.ClusterActive)
+	// What makes or deletes machines is previewed first.
+	for _, in := range []clusters.PreviewInput{
+		{Kind: loom.ChangeExpand, Cluster: id, Change: clusters.ChangeInput{Machines: 3}}, {Kind: loom.ChangeDelete, Cluster: id},
+		{Kind: loom.ChangeCreate, Create: request(2)},
+	} {
+		v, err := b.clusters.PreviewUnsaved(b.ctx, b.ana(), in)
+		if err != nil || v.Hash != "" {
+			t.Errorf("%s: hash %q, %v", in.Kind, v.Hash, err)
+		}
+		stored, err := b.clusters.Preview(b.ctx, b.ana(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := b.clusters.ApplyUnsaved(b.ctx, b.ana(), in, stored.Hash); err == nil {
+			t.Errorf("%s began at once", in.Kind)
+		}
+	}
+}
+
+// TestApplyUnsavedOnce: of several presses at once one begins an operation.
+func TestApplyUnsavedOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.active(2)
+	in := clusters.PreviewInput{Kind: loom.ChangeStop, Cluster: id}
+	v, err := b.clusters.PreviewUnsaved(b.ctx, b.ana(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var done sync.WaitGroup
+	errs := make([]error, 4)
+	for i := range errs {
+		done.Go(func() { _, _, errs[i] = b.clusters.ApplyUnsaved(b.ctx, b.ana(), in, v.Hash) })
+	}
+	done.Wait()
+	began := 0
+	for _, err := range errs {
+		if err == nil {
+			began++
+		} else {
+			wantKind(t, err, loom.Conflict)
+		}
+	}
+	if n := b.count(`SELECT count(*) FROM operations WHERE cluster_id = $1`, int64(id)); began != 1 || n != 2 {
+		t.Errorf("%d began, %d operations", began, n)
+	}
+	if n := b.count(`SELECT count(*) FROM previews WHERE cluster_id = $1 AND applied_at IS NOT NULL`, int64(id)); n != 1 {
+		t.Errorf("%d previews were applied", n)
+	}
+}

@@ -99,16 +99,16 @@ func count(n int, word string) string {
 	return fmt.Sprintf("%d %ss", n, word)
 }
 
-// digest covers everything that applying executes: the body as the database
-// writes it (problem, layout, nodes, config, catalog versions), the plan and the
+// digest covers everything that applying executes: whose preview it is, the body as the
+// database writes it (problem, layout, nodes, config, catalog versions), the plan and the
 // revision of the cluster.
-func digest(body []byte, plan loom.Plan, revision int) (string, error) {
+func digest(p loom.Preview, body []byte, plan loom.Plan) (string, error) {
 	text, err := json.Marshal(plan)
 	if err != nil {
 		return "", fmt.Errorf("encode a plan: %w", err)
 	}
 	h := sha256.New()
-	fmt.Fprintf(h, "loom preview 1\n%d\n%d\n", revision, len(body))
+	fmt.Fprintf(h, "loom preview 2\n%q %q\n%d\n%d\n", p.Owner.Tenant, p.Owner.User, p.Revision, len(body))
 	h.Write(body)
 	h.Write(text)
 	return hex.EncodeToString(h.Sum(nil)), nil
@@ -124,27 +124,44 @@ func (u *Clusters) Preview(ctx context.Context, actor loom.Actor, in PreviewInpu
 	if err := actor.May(loom.Operate.Reading(), actor.Mine()); err != nil {
 		return PreviewView{}, err
 	}
-	p, c, err := u.preview(ctx, actor, in)
+	p, data, c, err := u.hashed(ctx, actor, in)
 	if err != nil {
 		return PreviewView{}, err
 	}
-	data, err := json.Marshal(c)
-	if err != nil {
-		return PreviewView{}, fmt.Errorf("encode preview %s: %w", p.ID, err)
-	}
-	if data, err = store.CanonicalJSON(ctx, u.db, data); err != nil {
-		return PreviewView{}, err
-	}
-	if p.Hash, err = digest(data, c.plan, p.Revision); err != nil {
-		return PreviewView{}, err
-	}
-	p, err = store.InTx(ctx, u.db, func(tx *sqlx.Tx) (loom.Preview, error) {
-		return store.InsertPreview(ctx, tx, actor.Tenant, p, data, u.opts.PreviewLife)
-	})
-	if err != nil {
+	if p, err = u.keep(ctx, p, data); err != nil {
 		return PreviewView{}, err
 	}
 	return u.view(ctx, actor, p, c)
+}
+
+// hashed works out a preview with its hash, and its body as it is stored.
+func (u *Clusters) hashed(ctx context.Context, actor loom.Actor, in PreviewInput) (loom.Preview, []byte, *change, error) {
+	p, c, err := u.preview(ctx, actor, in)
+	if err != nil {
+		return p, nil, nil, err
+	}
+	data, err := u.hash(ctx, &p, c)
+	return p, data, c, err
+}
+
+// hash sets the hash of a preview, and returns its body as it is stored.
+func (u *Clusters) hash(ctx context.Context, p *loom.Preview, c *change) ([]byte, error) {
+	data, err := json.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("encode preview %s: %w", p.ID, err)
+	}
+	if data, err = store.CanonicalJSON(ctx, u.db, data); err != nil {
+		return nil, err
+	}
+	p.Hash, err = digest(*p, data, c.plan)
+	return data, err
+}
+
+// keep stores a preview for a while.
+func (u *Clusters) keep(ctx context.Context, p loom.Preview, data []byte) (loom.Preview, error) {
+	return store.InTx(ctx, u.db, func(tx *sqlx.Tx) (loom.Preview, error) {
+		return store.InsertPreview(ctx, tx, p.Owner.Tenant, p, data, u.opts.PreviewLife)
+	})
 }
 
 // PreviewByID reads a preview of the actor. NotFound for those of others, for

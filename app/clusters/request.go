@@ -85,7 +85,8 @@ func (in *ChangeInput) patch() *ConfigureInput {
 }
 
 // PreviewUnsaved returns what Preview would show without storing it: the answer has no
-// id and cannot be applied. Forms ask it while they are filled in. Errors: as Preview.
+// id. Forms ask it while they are filled in. Where the plan neither makes nor deletes machines
+// it has a hash, with which ApplyUnsaved does just that. Errors: as Preview.
 func (u *Clusters) PreviewUnsaved(ctx context.Context, actor loom.Actor, in PreviewInput) (PreviewView, error) {
 	if err := actor.May(loom.Operate.Reading(), actor.Mine()); err != nil {
 		return PreviewView{}, err
@@ -94,8 +95,18 @@ func (u *Clusters) PreviewUnsaved(ctx context.Context, actor loom.Actor, in Prev
 	if err != nil {
 		return PreviewView{}, err
 	}
+	if keepsMachines(c.plan) {
+		if _, err := u.hash(ctx, &p, c); err != nil {
+			return PreviewView{}, err
+		}
+	}
 	p.ID = ""
 	return u.view(ctx, actor, p, c)
+}
+
+// keepsMachines reports whether a plan neither makes nor deletes machines.
+func keepsMachines(plan loom.Plan) bool {
+	return !slices.ContainsFunc(plan.Tasks, func(t loom.PlanTask) bool { return t.Action == loom.ActionCreate || t.Action == loom.ActionDelete })
 }
 
 // preview works out a preview, which has no hash yet.

@@ -109,8 +109,8 @@ type Change struct {
 	Title string
 	// Previewed reports whether there are previews of it.
 	Previewed bool
-	// Heavy reports whether it deletes machines or cannot be taken back whatever its
-	// plan is, so that the name of the cluster is typed first.
+	// Heavy reports whether it may delete machines whatever its plan is, so that the name of
+	// the cluster is typed first.
 	Heavy bool
 	// Allowed are the statuses of a cluster in which it may begin.
 	Allowed []ClusterStatus
@@ -179,7 +179,7 @@ var Changes = []Change{
 	{Kind: ChangeAuthorize, Action: ClusterAuthorize, Verb: "add keys", Doing: "Adding keys", Done: "Added keys", Title: "Add my keys to", Previewed: true, Allowed: whenActive,
 		Failed: ClusterActive, // it touches neither the layout nor a service
 		Steps:  []TaskAction{ActionKeys}, NotUndone: "Keys that were added change no layout, so there is none to go back to: remove a key from its account, and add keys again."},
-	{Kind: ChangeSync, Title: "Update template of", Previewed: true, Heavy: true, Allowed: whenActive,
+	{Kind: ChangeSync, Title: "Update template of", Previewed: true, Allowed: whenActive,
 		NotUndone: "This changes nothing on machines, so there is nothing to take back."},
 	{Kind: ChangeDelete, Action: ClusterDelete, Verb: "delete", Doing: "Deleting", Done: "Deleted", Previewed: true, Heavy: true, Allowed: whenIdle, Protected: losesMachines, WayOut: "delete it",
 		Failed: ClusterIncomplete, Steps: []TaskAction{ActionDelete}, NotUndone: "What a delete took is gone: delete the cluster again, or repair what is left."},

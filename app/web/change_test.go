@@ -299,7 +299,8 @@ func TestReconfigureKeepsHiddenValues(t *testing.T) {
 	}
 }
 
-func TestSyncWantsTheName(t *testing.T) {
+// TestSyncTakesTheNewTemplate: it takes no machine away, so no name is typed.
+func TestSyncTakesTheNewTemplate(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
 	id := w.active("shop-front", 2)
@@ -308,8 +309,8 @@ func TestSyncWantsTheName(t *testing.T) {
 	template.Constraints.Size.Max = 9
 	w.save(loom.KindTemplate, template)
 	w.get("ana", route.Cluster(id)).is(200, "web-cluster v2 is available.")
-	w.get("ana", route.ClusterVerb(id, "sync")).is(200, ">Fits<", "Replaces the cluster’s copy")
-	w.applied(change("sync", id), "shop-front", "Update template of shop-front")
+	w.get("ana", route.ClusterVerb(id, "sync")).is(200, "Replaces the cluster’s copy")
+	w.applied(change("sync", id), "", "Update template of shop-front")
 	if v := w.cluster(id); v.Template.Version != 2 {
 		t.Errorf("version %d of the template, want 2", v.Template.Version)
 	}

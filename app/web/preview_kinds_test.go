@@ -23,7 +23,7 @@ func TestPreviewsOfEveryKindHaveAPage(t *testing.T) {
 	}{
 		{clusters.PreviewInput{Kind: loom.ChangeConfigure, Configure: &clusters.ConfigureInput{Config: map[string]any{"port": 81, "api_key": "hush"}, Restart: true}},
 			[]string{"Change config of shop-front?", "Changes the config", "/port", "81", "[redacted]"}, "Changing shop-front."},
-		{clusters.PreviewInput{Kind: loom.ChangeRestart}, []string{"Restart services of shop-front?", "Restarts 2 services"}, "Changing shop-front."},
+		{clusters.PreviewInput{Kind: loom.ChangeRestart}, []string{"Restart services of shop-front?", "Restarts 2 services"}, "Restarting services of shop-front."},
 		{clusters.PreviewInput{Kind: loom.ChangeAddServices, Services: []string{"cache"}},
 			[]string{"Add services to shop-front?", "Adds 1 service to ", "cache", "The template"}, "Changing shop-front."},
 		{clusters.PreviewInput{Kind: loom.ChangeExpand, Change: clusters.ChangeInput{Machines: 4}},

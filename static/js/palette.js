@@ -58,6 +58,7 @@ export function enhance(opener) {
     const form = doc.createElement('form');
     form.method = 'post';
     form.action = option.dataset.post;
+    form.append(Object.assign(doc.createElement('input'), { type: 'hidden', name: 'from', value: location.pathname + location.search }));
     doc.body.append(form);
     form.submit();
   };

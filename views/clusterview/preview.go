@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"loom/app/loom"
+	"loom/views/route"
 	"loom/views/ui"
 )
 
@@ -51,8 +52,25 @@ type PreviewModel struct {
 	ConfirmError string
 	// EditHref leads back to the form, BackHref away from it.
 	EditHref string
+	// Asked says that it came at once, and leads back to where it was asked for: with Hidden it is
+	// asked for again while it is not stored, Shown are lines of what it changes.
+	Asked  bool
+	Hidden []HiddenField
+	Shown  []string
 	// Link is the address of the preview in full.
 	Link string
+}
+
+// unhashed reports whether it only leads to a preview that can be applied: it makes or
+// deletes machines, and is not stored.
+func (m *PreviewModel) unhashed() bool { return m.Hash == "" }
+
+// post is where the form is sent.
+func (m *PreviewModel) post() string {
+	if m.ID == "" {
+		return route.Previews()
+	}
+	return route.PreviewApply(m.ID)
 }
 
 // EffectGroup is what changes alike: "3 nodes" that are created.

@@ -14,7 +14,13 @@ type Viewer struct {
 	Absolute bool
 	// AnnounceLogs reads new lines of a followed log aloud.
 	AnnounceLogs bool
+	// Here is the address of the page that is shown, From that of the page from which a
+	// question was opened: where forms lead back to. "" is the usual page.
+	Here, From string
 }
+
+// FieldFrom is the field of a form that says which page it leads back to.
+const FieldFrom = "from"
 
 // logLive is how a screen reader follows a log.
 func (v Viewer) logLive() string {

@@ -24,9 +24,9 @@ func clusterActions(actor loom.Actor, v clusters.ClusterView) []ui.MenuItem {
 		{Label: "Change config", Icon: "settings", Href: route.ClusterVerb(v.ID, "reconfigure"), WhyNot: v.Allowed[loom.ChangeConfigure]},
 		{Label: "Add services", Icon: "plus", Href: services("add"), WhyNot: v.Allowed[loom.ChangeAddServices]},
 		{Label: "Remove services", Icon: "minus", Href: services("remove"), WhyNot: v.Allowed[loom.ChangeRemoveServices]},
-		{Label: "Start services", Icon: "play", Href: services("start"), WhyNot: v.Allowed[loom.ChangeStart], Divider: true},
-		{Label: "Stop services", Icon: "square", Href: services("stop"), WhyNot: v.Allowed[loom.ChangeStop]},
-		{Label: "Restart services", Icon: "rotate", Href: services("restart"), WhyNot: v.Allowed[loom.ChangeRestart]},
+		{Label: "Start services", Icon: "play", Href: services("start"), WhyNot: v.Allowed[loom.ChangeStart], Divider: true, Attrs: ui.OpensDialog(services("start"))},
+		{Label: "Stop services", Icon: "square", Href: services("stop"), WhyNot: v.Allowed[loom.ChangeStop], Attrs: ui.OpensDialog(services("stop"))},
+		{Label: "Restart services", Icon: "rotate", Href: services("restart"), WhyNot: v.Allowed[loom.ChangeRestart], Attrs: ui.OpensDialog(services("restart"))},
 	}
 	if len(v.Health.Nodes) > 0 && v.Status == loom.ClusterActive && actor.May(loom.Operate, loom.OwnedBy(v.Owner)) == nil {
 		items = append(items, ui.MenuItem{Label: "Check now", Icon: "activity", Post: route.ClusterVerb(v.ID, "check")})
@@ -98,7 +98,8 @@ func serviceActions(v clusters.ClusterView, service string) []ui.MenuItem {
 		verb        loom.ChangeKind
 		label, icon string
 	}{{loom.ChangeStart, "Start", "play"}, {loom.ChangeStop, "Stop", "square"}, {loom.ChangeRestart, "Restart", "rotate"}} {
-		items = append(items, ui.MenuItem{Label: a.label, Icon: a.icon, Href: route.ClusterService(v.ID, service, string(a.verb)), WhyNot: v.Allowed[a.verb]})
+		at := route.ClusterService(v.ID, service, string(a.verb))
+		items = append(items, ui.MenuItem{Label: a.label, Icon: a.icon, Href: at, WhyNot: v.Allowed[a.verb], Attrs: ui.OpensDialog(at)})
 	}
 	return items
 }
@@ -107,7 +108,7 @@ func serviceActions(v clusters.ClusterView, service string) []ui.MenuItem {
 func buttons(items []ui.MenuItem) []ui.ButtonModel {
 	var out []ui.ButtonModel
 	for _, i := range items {
-		b := ui.ButtonModel{Label: i.Label, Icon: i.Icon, Href: i.Href, WhyNot: i.WhyNot, Small: true}
+		b := ui.ButtonModel{Label: i.Label, Icon: i.Icon, Href: i.Href, WhyNot: i.WhyNot, Small: true, Attrs: i.Attrs}
 		if i.Danger {
 			b.Kind = ui.Danger
 		}
@@ -149,7 +150,7 @@ func operationActions(v clusters.ClusterView, op loom.Operation) []ui.ButtonMode
 		}
 	default:
 		out = append(out,
-			ui.ButtonModel{Label: "Retry failed", Icon: "rotate", Href: verb("retry"), WhyNot: v.Allowed[loom.ChangeRetry], Attrs: titled("Runs the tasks that are not complete")},
+			ui.ButtonModel{Label: "Retry failed", Icon: "rotate", Href: verb("retry"), WhyNot: v.Allowed[loom.ChangeRetry], Attrs: ui.OpensDialog(verb("retry"))},
 			ui.ButtonModel{Label: "Roll back", Icon: "back", Href: verb("rollback"), WhyNot: v.Allowed[loom.ChangeRollback], Attrs: titled("Restores the state before the operation")})
 	}
 	return out

@@ -94,11 +94,7 @@ func (s *Server) changeModel(ctx context.Context, actor loom.Actor, v clusters.C
 		Cluster: v.ID, Name: v.Name, Title: changeTitle(v, f), Lead: page.lead, Lost: page.lost, Errors: errs, Live: page.live,
 		Back: route.Cluster(v.ID), WhyNot: v.Allowed[f.verb()],
 	}
-	for _, h := range []clusterview.HiddenField{{Name: "kind", Value: string(f.Kind)}, {Name: "cluster", Value: v.ID.String()}, {Name: "service", Value: f.Service}, {Name: "operation", Value: f.Operation}, {Name: "revision", Value: f.Revision}} {
-		if h.Value != "" {
-			m.Hidden = append(m.Hidden, h)
-		}
-	}
+	m.Hidden = f.hidden(v)
 	if f.Kind == loom.ChangeRepair && !loom.RepairHow(f.of("how")).Replaces() {
 		m.Lost = ""
 	}
@@ -287,7 +283,11 @@ func repairActions(v clusters.ClusterView, node loom.NodeID, services []string, 
 	var items []ui.MenuItem
 	for _, how := range ways {
 		text := repairTexts[how]
-		items = append(items, ui.MenuItem{Label: text.menu, Icon: text.icon, Href: route.ClusterRepairBy(v.ID, how, services, node), WhyNot: v.Allowed[loom.ChangeRepair]})
+		item := ui.MenuItem{Label: text.menu, Icon: text.icon, Href: route.ClusterRepairBy(v.ID, how, services, node), WhyNot: v.Allowed[loom.ChangeRepair]}
+		if !how.Replaces() {
+			item.Attrs = ui.OpensDialog(item.Href)
+		}
+		items = append(items, item)
 	}
 	return items
 }
@@ -336,6 +336,9 @@ func (s *Server) changeShow(kind loom.ChangeKind) httpx.ActorHandler {
 		}
 		if nodes := q["leave"]; kind == kindScale && len(nodes) > 0 {
 			f.leave(v, nodes)
+		}
+		if asks(r, kind) {
+			return s.showAsk(w, r, actor, v, f)
 		}
 		return s.showChange(w, r, actor, http.StatusOK, v, f, ui.FormErrors{}, nil)
 	}
@@ -401,6 +404,9 @@ func (s *Server) previewChange(w http.ResponseWriter, r *http.Request, actor loo
 		return s.showChange(w, r, actor, http.StatusOK, v, f, ui.FormErrors{}, nil)
 	}
 	in, err := f.input(v)
+	if err == nil && form.Get(fieldApply) != "" {
+		return s.applyAsked(w, r, actor, v, f, in, form)
+	}
 	if err == nil {
 		var p clusters.PreviewView
 		if p, err = s.Clusters.Preview(r.Context(), actor, in); err == nil {

@@ -13,6 +13,7 @@ import (
 	"loom/app/loom"
 	"loom/app/web/form"
 	"loom/app/web/page"
+	"loom/views/clusterview"
 )
 
 // kindScale is the kind of the form that becomes an expand or a shrink, by the number.
@@ -48,6 +49,12 @@ func readChangeForm(v url.Values) changeForm {
 	f.settings = readSettings(v, f.Do)
 	f.Fill(v)
 	return f
+}
+
+// hidden are the fields that tell what the form is about.
+func (f *changeForm) hidden(v clusters.ClusterView) []clusterview.HiddenField {
+	all := []clusterview.HiddenField{{Name: "kind", Value: string(f.Kind)}, {Name: "cluster", Value: v.ID.String()}, {Name: "service", Value: f.Service}, {Name: "operation", Value: f.Operation}, {Name: "revision", Value: f.Revision}}
+	return slices.DeleteFunc(all, func(h clusterview.HiddenField) bool { return h.Value == "" })
 }
 
 // of returns a text or number of the request as text, list a list of it.

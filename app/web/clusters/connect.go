@@ -155,7 +155,7 @@ func (s *Server) clusterAuthorize(w http.ResponseWriter, r *http.Request, actor 
 	if err != nil {
 		return err
 	}
-	return s.Say(w, r, route.Cluster(id), httpx.Flash{Tone: "ok", Text: "Adding your SSH keys to the machines.", URL: route.Operation(ref), Link: "View operation " + strconv.Itoa(ref.Number)})
+	return s.Return(w, r, route.Cluster(id), httpx.Flash{Tone: "ok", Text: "Adding your SSH keys to the machines.", URL: route.Operation(ref), Link: "View operation " + strconv.Itoa(ref.Number)})
 }
 
 // clusterKey gives the key of a cluster as a file.

@@ -97,11 +97,11 @@ func (s *Server) clusterDelete(w http.ResponseWriter, r *http.Request, actor loo
 	case err != nil:
 		return err
 	case m.Abandon:
-		return s.Say(w, r, route.Cluster(v.ID), httpx.Flash{Tone: "ok", Text: v.Name + " is terminated. Its leftover machines are in the audit log."})
+		return s.Return(w, r, route.Cluster(v.ID), httpx.Flash{Tone: "ok", Text: v.Name + " is terminated. Its leftover machines are in the audit log."})
 	case m.AbortFirst && v.Latest != nil && ref == v.Latest.Ref:
-		return s.Say(w, r, route.Cluster(v.ID), httpx.Flash{Tone: "ok", Text: "Aborting operation " + strconv.Itoa(ref.Number) + "; " + v.Name + " is deleted when it has ended.", URL: route.Operation(ref), Link: "View the plan"})
+		return s.Return(w, r, route.Cluster(v.ID), httpx.Flash{Tone: "ok", Text: "Aborting operation " + strconv.Itoa(ref.Number) + "; " + v.Name + " is deleted when it has ended.", URL: route.Operation(ref), Link: "View the plan"})
 	case ref.Number == 0:
-		return s.Say(w, r, route.Cluster(v.ID), httpx.Flash{Tone: "ok", Text: v.Name + " was deleted already."})
+		return s.Return(w, r, route.Cluster(v.ID), httpx.Flash{Tone: "ok", Text: v.Name + " was deleted already."})
 	}
-	return s.Say(w, r, route.Cluster(v.ID), httpx.Flash{Tone: "ok", Text: "Deleting " + v.Name + ".", URL: route.Operation(ref), Link: "View the plan"})
+	return s.Return(w, r, route.Cluster(v.ID), httpx.Flash{Tone: "ok", Text: "Deleting " + v.Name + ".", URL: route.Operation(ref), Link: "View the plan"})
 }

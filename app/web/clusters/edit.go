@@ -71,7 +71,7 @@ func (s *Server) clusterEdit(w http.ResponseWriter, r *http.Request, actor loom.
 	}
 	said := "Saved description and labels of " + v.Name + "."
 	if !page.Wants(r, clusterview.PartAbout.ID()) {
-		return s.Say(w, r, route.Cluster(v.ID), httpx.Flash{Tone: "ok", Text: said})
+		return s.Return(w, r, route.Cluster(v.ID), httpx.Flash{Tone: "ok", Text: said})
 	}
 	if v, err = s.pathCluster(r, actor); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (s *Server) clusterProtect(w http.ResponseWriter, r *http.Request, actor lo
 	if !on {
 		text = v.Name + " is no longer protected."
 	}
-	return s.Say(w, r, route.Cluster(v.ID), httpx.Flash{Tone: "ok", Text: text})
+	return s.Return(w, r, route.Cluster(v.ID), httpx.Flash{Tone: "ok", Text: text})
 }
 
 // clusterAgain leads from the address of a button back to the cluster.

@@ -193,7 +193,7 @@ func (s *Server) changeRepairPolicy(w http.ResponseWriter, r *http.Request, acto
 	if err != nil {
 		return err
 	}
-	return s.Say(w, r, route.ClusterTab(v.ID, "health"), httpx.Flash{Tone: "ok", Text: "Changed what Loom repairs automatically in " + v.Name + "."})
+	return s.Return(w, r, route.ClusterTab(v.ID, "health"), httpx.Flash{Tone: "ok", Text: "Changed what Loom repairs automatically in " + v.Name + "."})
 }
 
 // acceptRepair repairs what an incident calls for, and leads to the operation.
@@ -228,12 +228,12 @@ func (s *Server) decideRepair(w http.ResponseWriter, r *http.Request, actor loom
 	}
 	next, said, err := decide(v, incident)
 	if e := loom.AsError(err); err != nil && (e.Kind == loom.Conflict || e.Kind == loom.Invalid || e.Kind == loom.Exhausted) {
-		return s.Say(w, r, route.ClusterTab(v.ID, "health"), httpx.Flash{Tone: "warn", Text: e.Message})
+		return s.Return(w, r, route.ClusterTab(v.ID, "health"), httpx.Flash{Tone: "warn", Text: e.Message})
 	}
 	if err != nil {
 		return err
 	}
-	return s.Say(w, r, next, httpx.Flash{Tone: "ok", Text: said})
+	return s.Return(w, r, next, httpx.Flash{Tone: "ok", Text: said})
 }
 
 // beginMaintenance announces maintenance of a whole cluster.
@@ -261,7 +261,7 @@ func (s *Server) beginMaintenance(w http.ResponseWriter, r *http.Request, actor 
 	if err != nil {
 		return err
 	}
-	return s.Say(w, r, route.ClusterTab(v.ID, "health"), httpx.Flash{Tone: "ok", Text: "Maintenance of " + v.Name + " lasts until " + see.Moment(in.Until) + "."})
+	return s.Return(w, r, route.ClusterTab(v.ID, "health"), httpx.Flash{Tone: "ok", Text: "Maintenance of " + v.Name + " lasts until " + see.Moment(in.Until) + "."})
 }
 
 // endMaintenance ends all maintenance of a cluster and its nodes.
@@ -273,7 +273,7 @@ func (s *Server) endMaintenance(w http.ResponseWriter, r *http.Request, actor lo
 	if err := s.Fleet.EndMaintenance(r.Context(), actor, v.ID, nil); err != nil {
 		return err
 	}
-	return s.Say(w, r, route.ClusterTab(v.ID, "health"), httpx.Flash{Tone: "ok", Text: "Maintenance of " + v.Name + " is over."})
+	return s.Return(w, r, route.ClusterTab(v.ID, "health"), httpx.Flash{Tone: "ok", Text: "Maintenance of " + v.Name + " is over."})
 }
 
 // checkNow asks for checks of a cluster's nodes; what they see comes to the page by itself.
@@ -286,8 +286,11 @@ func (s *Server) checkNow(w http.ResponseWriter, r *http.Request, actor loom.Act
 	if err != nil && !errors.Is(err, loom.Throttled) { // somebody asked a moment ago, which is as good
 		return err
 	}
-	http.Redirect(w, r, route.Cluster(v.ID), http.StatusSeeOther)
-	return nil
+	back, err := page.Back(w, r, route.Cluster(v.ID))
+	if err != nil {
+		return err
+	}
+	return httpx.SeeOther(w, r, back)
 }
 
 // healthOf returns what is known of a node; ok is false while nothing is.

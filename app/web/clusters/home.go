@@ -157,7 +157,9 @@ func (s *Server) failedItem(c loom.ClusterSummary, op loom.Operation) clustervie
 		item.Text += ": " + op.Message
 	}
 	view := ui.ButtonModel{Label: "View", Small: true, Kind: ui.Quiet, Href: route.Operation(op.Ref), Attrs: templ.Attributes{"aria-label": "View what failed on " + c.Name}}
-	fix := ui.ButtonModel{Label: "Retry", Small: true, Href: route.OperationRetry(op.Ref, nil, nil, false), WhyNot: c.WhyNot(loom.ChangeRetry), Attrs: templ.Attributes{"aria-label": "Retry " + op.Action.Verb() + " of " + c.Name}}
+	retry := route.OperationVerb(op.Ref, "retry")
+	fix := ui.ButtonModel{Label: "Retry", Small: true, Href: retry, WhyNot: c.WhyNot(loom.ChangeRetry), Attrs: ui.OpensDialog(retry)}
+	fix.Attrs["aria-label"] = "Retry " + op.Action.Verb() + " of " + c.Name
 	switch {
 	case op.NeverBegan():
 		fix = ui.ButtonModel{Label: "Request again", Small: true, Href: route.Cluster(c.ID), Attrs: templ.Attributes{"aria-label": "Request again: " + c.Name}}

@@ -142,5 +142,5 @@ func (s *Server) clusterLease(w http.ResponseWriter, r *http.Request, actor loom
 	if c.Expires.IsZero() {
 		said = v.Name + " has no expiry."
 	}
-	return s.Say(w, r, route.Cluster(v.ID), httpx.Flash{Tone: "ok", Text: said})
+	return s.Return(w, r, route.Cluster(v.ID), httpx.Flash{Tone: "ok", Text: said})
 }

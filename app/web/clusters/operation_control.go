@@ -35,7 +35,7 @@ func (s *Server) operationControl(verb string) httpx.ActorHandler {
 		if op.Status != want {
 			flash = httpx.Flash{Tone: "warn", Text: "Operation " + strconv.Itoa(ref.Number) + " is " + string(op.Status) + "; it stays so."}
 		}
-		return s.Say(w, r, route.Operation(ref), flash)
+		return s.Return(w, r, route.Operation(ref), flash)
 	}
 }
 
@@ -96,7 +96,7 @@ func (s *Server) operationAbort(w http.ResponseWriter, r *http.Request, actor lo
 	if op.Status == loom.OperationComplete {
 		flash = httpx.Flash{Tone: "warn", Text: "Operation " + strconv.Itoa(ref.Number) + " was complete already."}
 	}
-	return s.Say(w, r, route.Operation(ref), flash)
+	return s.Return(w, r, route.Operation(ref), flash)
 }
 
 // taskSkipForm asks why a task is left out.
@@ -159,7 +159,7 @@ func (s *Server) taskSkip(w http.ResponseWriter, r *http.Request, actor loom.Act
 	if err != nil {
 		return err
 	}
-	return s.Say(w, r, route.Task(ref), httpx.Flash{Tone: "ok", Text: "Task " + strconv.Itoa(ref.Number) + " is left out. Resume the operation to go on."})
+	return s.Return(w, r, route.Task(ref), httpx.Flash{Tone: "ok", Text: "Task " + strconv.Itoa(ref.Number) + " is left out. Resume the operation to go on."})
 }
 
 // taskActions is what can be done about a task: an administrator leaves out one of a
@@ -172,7 +172,7 @@ func taskActions(actor loom.Actor, v clusters.ClusterView, op loom.Operation, t 
 	}
 	if t.Status == loom.TaskFailed && op.Status.Final() && v.Latest != nil && v.Latest.Ref == op.Ref && v.Status != loom.ClusterTerminated {
 		out = append(out,
-			ui.ButtonModel{Label: "Retry failed", Icon: "rotate", Href: route.OperationVerb(op.Ref, "retry"), WhyNot: v.Allowed[loom.ChangeRetry]},
+			ui.ButtonModel{Label: "Retry failed", Icon: "rotate", Href: route.OperationVerb(op.Ref, "retry"), WhyNot: v.Allowed[loom.ChangeRetry], Attrs: ui.OpensDialog(route.OperationVerb(op.Ref, "retry"))},
 			ui.ButtonModel{Label: "Repair " + page.ShortHost(t.NodeHostname), Icon: "shield", Href: route.ClusterRepair(v.ID, t.Node), WhyNot: v.Allowed[loom.ChangeRepair]})
 	}
 	return out

@@ -309,6 +309,9 @@ func (s *Server) previewGone(w http.ResponseWriter, r *http.Request, actor loom.
 }
 
 func (s *Server) showPreview(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, m clusterview.PreviewModel) error {
+	if page.Wants(r, page.DialogID) {
+		return s.Fragment(w, r, status, clusterview.PreviewDialog(m))
+	}
 	return s.Render(w, r, actor, status, previewFrame(m), clusterview.PreviewPage(m))
 }
 
@@ -485,7 +488,11 @@ func plannedGraph(p clusters.PreviewView) ui.DAGModel {
 		host:  func(t loom.PlanTask) string { return hosts[t.Node] },
 		node:  func(b draw.Box) string { return page.ShortHost(hosts[b.Of.Node]) },
 		href: func(tasks []int) string {
-			return route.Preview(p.ID) + "#" + clusterview.StageTaskID(strconv.Itoa(tasks[0]))
+			at := ""
+			if p.ID != "" {
+				at = route.Preview(p.ID)
+			}
+			return at + "#" + clusterview.StageTaskID(strconv.Itoa(tasks[0]))
 		},
 	})
 }

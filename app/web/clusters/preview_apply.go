@@ -39,20 +39,12 @@ func (s *Server) previewApply(w http.ResponseWriter, r *http.Request, actor loom
 	if err != nil {
 		return s.applyRefused(w, r, actor, p, v, err)
 	}
-	text := "Creating " + p.Name + "."
-	switch p.Kind {
-	case loom.ChangeCreate:
+	if p.Kind == loom.ChangeCreate {
 		if err := s.Accounts.DropDraft(r.Context(), actor, createDraft); err != nil {
 			return err
 		}
-	case loom.ChangeDelete:
-		text = "Deleting " + p.Name + "."
-	case loom.ChangeSync:
-		return s.Say(w, r, route.Cluster(ref.Cluster), httpx.Flash{Tone: "ok", Text: p.Name + " has the newest version of its template."})
-	default:
-		text = "Changing " + p.Name + "."
 	}
-	return s.Say(w, r, route.Cluster(ref.Cluster), httpx.Flash{Tone: "ok", Text: text, URL: route.Operation(ref), Link: "View the plan"})
+	return s.Return(w, r, route.Cluster(ref.Cluster), begun(p.Kind, p.Name, ref))
 }
 
 func wrongName(name string) string { return "Type the name of the cluster exactly: " + name }

@@ -92,14 +92,14 @@ func (s *Server) serviceRow(v clusters.ClusterView, name string) clusterview.Ser
 		AllNodes: route.Query(route.ClusterNodes(v.ID), "view", "flat", "service", name),
 	}
 	if v.Status != loom.ClusterTerminated {
-		restart := route.ClusterService(v.ID, name, string(loom.ChangeRestart))
-		row.Restart = ui.ButtonModel{Label: "Restart", Small: true, Href: restart, WhyNot: v.Allowed[loom.ChangeRestart], Attrs: templ.Attributes{"aria-label": "Restart " + name}}
-		row.Menu = []ui.MenuItem{
-			{Label: "Start", Icon: "play", Href: route.ClusterService(v.ID, name, string(loom.ChangeStart)), WhyNot: v.Allowed[loom.ChangeStart]},
-			{Label: "Stop", Icon: "square", Href: route.ClusterService(v.ID, name, string(loom.ChangeStop)), WhyNot: v.Allowed[loom.ChangeStop]},
-			{Label: "Update", Icon: "arrow-up", Href: route.Query(route.ClusterVerb(v.ID, string(loom.ChangeUpgrade)), "services", name), WhyNot: v.Allowed[loom.ChangeUpgrade]},
-			{Label: "Remove", Icon: "trash", Href: route.Query(route.ClusterServices(v.ID, "remove"), "services", name), WhyNot: v.Allowed[loom.ChangeRemoveServices], Danger: true, Divider: true},
-		}
+		actions := serviceActions(v, name) // start, stop, restart
+		restart := actions[2]
+		row.Restart = ui.ButtonModel{Label: restart.Label, Small: true, Href: restart.Href, WhyNot: restart.WhyNot, Attrs: restart.Attrs}
+		row.Restart.Attrs["aria-label"] = "Restart " + name
+		row.Menu = append(actions[:2:2],
+			ui.MenuItem{Label: "Update", Icon: "arrow-up", Href: route.Query(route.ClusterVerb(v.ID, string(loom.ChangeUpgrade)), "services", name), WhyNot: v.Allowed[loom.ChangeUpgrade]},
+			ui.MenuItem{Label: "Remove", Icon: "trash", Href: route.Query(route.ClusterServices(v.ID, "remove"), "services", name), WhyNot: v.Allowed[loom.ChangeRemoveServices], Danger: true, Divider: true},
+		)
 	}
 	states, seen := map[loom.ServiceState]int{}, map[loom.HealthStatus]int{}
 	var last loom.NodeAction

@@ -242,7 +242,7 @@ func (s *Server) taskRetrying(verb string) httpx.ActorHandler {
 			}
 			flash = httpx.Flash{Tone: "warn", Text: loom.AsError(err).Message}
 		}
-		return s.Say(w, r, route.Operation(ref.Operation), flash)
+		return s.Return(w, r, route.Operation(ref.Operation), flash)
 	}
 }
 

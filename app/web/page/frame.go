@@ -129,6 +129,7 @@ func (s *Shared) prefer(r *http.Request, m *layout.Model) {
 // Render answers with a page in its frame, or for htmx with its main part. What
 // is common to all pages is filled in here: who is signed in, theme, messages.
 func (s *Shared) Render(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, m layout.Model, content templ.Component) error {
+	r = placed(r)
 	page, err := s.Framed(w, r, actor, m, content)
 	if err != nil {
 		return err
@@ -149,7 +150,7 @@ func (s *Shared) Framed(w http.ResponseWriter, r *http.Request, actor loom.Actor
 
 // Fragment answers with a part of a page.
 func (s *Shared) Fragment(w http.ResponseWriter, r *http.Request, status int, content templ.Component) error {
-	return httpx.Render(w, r, status, content)
+	return httpx.Render(w, placed(r), status, content)
 }
 
 // frame fills in what every page shows.

@@ -102,8 +102,8 @@ func (ts *turns) forget(key string, p *part, t *turn) {
 	}
 }
 
-// RenderOnce makes a handler answer everybody with the same rights who asks for the same
-// live part with one rendering: that of the id target, or any where it is empty.
+// RenderOnce makes a handler answer everybody with the same rights who asks on the same page
+// for the same live part with one rendering: that of the id target, or any where it is empty.
 // Whole pages are rendered for each.
 func (s *Shared) RenderOnce(target string, h httpx.ActorHandler) httpx.ActorHandler {
 	h = Once(h)
@@ -111,7 +111,7 @@ func (s *Shared) RenderOnce(target string, h httpx.ActorHandler) httpx.ActorHand
 		if !httpx.IsFragment(r) || target != "" && !Wants(r, target) {
 			return h(w, r, actor)
 		}
-		who := []any{actor.Tenant, actor.User, actor.Role, actor.Via, actor.By, actor.ByRole, actor.Scopes, s.Preferences(r)}
+		who := []any{actor.Tenant, actor.User, actor.Role, actor.Via, actor.By, actor.ByRole, actor.Scopes, s.Preferences(r), here(r)}
 		key := fmt.Sprintf("%q %q %q", who, r.Header.Get("HX-Target"), r.URL.RequestURI())
 		t, err := s.turns.do(r.Context(), key, func(ctx context.Context, t *turn) error { return h(t, r.WithContext(ctx), actor) })
 		if err != nil {

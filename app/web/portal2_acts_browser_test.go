@@ -1,0 +1,90 @@
+//go:build browser
+
+package web_test
+
+import (
+	"os"
+	"testing"
+
+	"loom/app/loom"
+	"loom/app/testkit/browser"
+	"loom/views/route"
+)
+
+// TestActsStayOnThePage: Pause on the overview stays there, and so does a restart, which its
+// dialog shows and does.
+func TestActsStayOnThePage(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	busy, id := w.create("busy", 2), w.active("shop", 3)
+	for _, width := range []int{1440, 390} {
+		b, base := w.browse(t, "ana", browser.Options{Width: width})
+		hands := b.PatientKeyboard(80)
+		b.Open(base + route.Cluster(busy.Cluster))
+		hands.Activate("Pause", `form[action$="/pause"] button`)
+		b.WaitFor(`form[action$="/resume"]`)
+		if got, want := b.URL(), base+route.Cluster(busy.Cluster); got != want {
+			t.Errorf("%d wide: Pause on %s leads to %s", width, want, got)
+		}
+		hands.Activate("Resume", `form[action$="/resume"] button`)
+		b.WaitFor(`form[action$="/pause"]`)
+
+		at := base + route.ClusterTab(id, "services")
+		b.Open(at)
+		hands.Activate("Restart nginx", `a[href="`+route.ClusterService(id, "nginx", "restart")+`"]`)
+		b.WaitFor("#dialog[open] form[method=post]")
+		b.WaitText("Restart nginx of shop?")
+		for _, dark := range []bool{false, true} {
+			b.Dark(dark)
+			if faults := b.Faults(); len(faults) != 0 {
+				t.Errorf("%d wide, dark %v: %q", width, dark, faults)
+			}
+			look(b, t, width, dark)
+		}
+		b.Dark(false)
+		hands.Activate("Restart", "#dialog .c-dialog-foot button[type=submit]")
+		b.WaitText("Restarting services of shop.")
+		if b.URL() != at {
+			t.Errorf("%d wide: a restart on %s leads to %s", width, at, b.URL())
+		}
+		w.finish(loom.OperationRef{Cluster: id}, loom.ClusterActive)
+	}
+}
+
+// TestDialogSaysWhatDiffers: what changed between showing and pressing is shown, and a
+// second press does it.
+func TestDialogSaysWhatDiffers(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	id := w.active("shop", 2)
+	b, base := w.browse(t, "ana", browser.Options{})
+	b.Open(base + route.ClusterTab(id, "services"))
+	hands := b.PatientKeyboard(80)
+	hands.Activate("the menu", "button[popovertarget=menu-nginx]")
+	hands.Activate("Stop nginx", `a[href="`+route.ClusterService(id, "nginx", "stop")+`"]`)
+	b.WaitFor("#dialog[open] input[name=apply]")
+	w.db.MustExec(`UPDATE clusters SET revision = revision + 1 WHERE id = $1`, int64(id))
+	hands.Activate("Stop", "#dialog .c-dialog-foot button[type=submit]")
+	b.WaitText("Things changed after this was shown.")
+	if v := w.cluster(id); v.LatestOperation != 1 {
+		t.Fatalf("operation %d began", v.LatestOperation)
+	}
+	hands.Activate("Stop", "#dialog .c-dialog-foot button[type=submit]")
+	b.WaitText("Stopping services of shop.")
+	if v := w.cluster(id); v.LatestOperation != 2 {
+		t.Errorf("operation %d is the last", v.LatestOperation)
+	}
+}
+
+var lookN int
+
+func look(b *browser.Browser, t *testing.T, width int, dark bool) {
+	if dir := os.Getenv("LOOK"); dir != "" {
+		lookN++
+		name := t.Name()
+		if dark {
+			name += "-dark"
+		}
+		b.Picture(dir + "/" + name + "-" + string(rune('a'+lookN%26)) + ".png")
+	}
+}
