@@ -3,6 +3,7 @@ package clusters
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -41,6 +42,8 @@ type ClusterView struct {
 	Lease         loom.LeaseLimits
 	// LeaseNote is a sentence about the end of the lease, "" while there is none to say.
 	LeaseNote string
+	// Grace is how long the machines stay after the end of the lease.
+	Grace time.Duration
 	// Skipped are tasks that somebody left out and that no later operation ran, the
 	// first 100.
 	Skipped []loom.Task
@@ -349,6 +352,7 @@ func (u *Clusters) readLease(ctx context.Context, actor loom.Actor, v *ClusterVi
 	if err != nil {
 		return err
 	}
+	v.Grace = time.Duration(settings.LeaseGraceHours) * time.Hour
 	v.LeaseNote = settings.LeaseNotice(end, anyStopped(v.Nodes), now.In(loom.ZoneOf(ctx)))
 	if actor.May(loom.Override.Reading(), actor.InTenant()) == nil && v.Status != loom.ClusterActive {
 		v.Leftovers, err = store.Leftovers(ctx, u.kept, actor.Tenant, v.ID)

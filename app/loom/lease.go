@@ -63,7 +63,7 @@ func (l LeaseRule) CheckChange(status ClusterStatus, created, expires, wanted ti
 	case wanted.IsZero():
 		return nil
 	case wanted.Before(created):
-		return refuse("The expiry is before the creation of the cluster. null means no expiry, if the template allows it.")
+		return refuse("The expiry is before the creation of the cluster. Choose a later time.")
 	case wanted.Sub(created) > longestLease:
 		return refuse("A lease is at most 100 years. Set no expiry for longer.")
 	case l.Max == 0:

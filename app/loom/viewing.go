@@ -17,7 +17,7 @@ type ViewPreferences struct {
 	Compact bool `json:"compact,omitempty"`
 	// Rows of a page of a list, one of RowChoices; 0 is the first.
 	Rows int `json:"rows,omitempty"`
-	// Zone is the name of a time zone, such as Europe/Berlin; "" is UTC.
+	// Zone is the name of a time zone, such as Europe/Berlin; "" is that of the browser, else UTC.
 	Zone string `json:"zone,omitempty"`
 	// Poll asks for what is new every 5 s instead of following a stream.
 	Poll bool `json:"poll,omitempty"`

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"loom/app/clusters"
 	"loom/app/loom"
@@ -376,20 +377,30 @@ func TestLeaseIsExtended(t *testing.T) {
 	w := newClusterWorld(t)
 	id := w.active("shop-front", 2)
 	at, before := route.ClusterLease(id), w.cluster(id)
-	page := w.get("ana", at).is(200, "Lease of shop-front", "Extend to ", "the maximum of the template", `name="end"`).lacks("Remove the expiry")
-	w.part("ana", at, "dialog").is(200, `id="dialog-title"`, "Set the end").lacks("<main")
-	_, end, _ := strings.Cut(page.Body, `name="end" value="`)
-	end, _, _ = strings.Cut(end, `"`)
-	w.post("ana", at, url.Values{"end": {end}}).goesTo(route.Cluster(id))
-	after := w.cluster(id)
-	if want := before.Expires.AddDate(0, 0, 7); !after.Expires.Equal(want) {
-		t.Errorf("extended to %v, want %v", after.Expires, want)
+	page := w.get("ana", at).is(200, "Lease of shop-front", "the maximum of the template", "Maximum: ", "Time zone: UTC").lacks("No expiry")
+	w.part("ana", at, "dialog").is(200, `id="dialog-title"`, "+1 d").lacks("<main")
+	w.pressOn("ana", page, at, "+1 d").goesTo(route.Cluster(id))
+	if got, want := w.cluster(id).Expires, before.Expires.AddDate(0, 0, 1); !got.Equal(want) {
+		t.Errorf("extended to %v, want %v", got, want)
 	}
-	for value, message := range map[string]string{"soon": "Write a date such as", "never": "needs an expiry", "90d": "at most 30 days", "1990-01-01": "before the creation", "": "Write a date"} {
-		w.post("ana", at, url.Values{"end": {value}}).is(422, message, `id="f-end-error"`, "After its end the cluster is deleted").lacks("c-summary")
+	w.press("ana", at, "Extend").goesTo(route.Cluster(id))
+	if got, want := w.cluster(id).Expires, before.Expires.AddDate(0, 0, 8).Truncate(time.Minute); !got.Equal(want) {
+		t.Errorf("extended to %v, want %v", got, want)
 	}
-	w.post("ana", at, url.Values{"end": {"2 days"}}).goesTo(route.Cluster(id))
+	for value, message := range map[string]string{"soon": "Enter a date such as", "never": "needs an expiry", "90d": "at most 30 days", "1990-01-01": "before the creation", "": "Enter a date"} {
+		w.post("ana", at, url.Values{"end": {value}}).is(422, message, `id="f-date-error"`, "After that Loom deletes the cluster").lacks("c-summary", "null", "expireTime")
+	}
+	w.post("ana", at, url.Values{"date": {"2030-13-01"}, "time": {"10:00"}}).is(422, "Choose a date and a time.", `value="2030-13-01"`)
 	w.post("eve", at, url.Values{"end": {"2d"}}).is(404)
+	// An earlier end asks what that does.
+	asked := w.post("ana", at, url.Values{"end": {"2 days"}, "from": {"/clusters"}}).is(200, "Shorten the lease of shop-front?", "shop-front is deleted at ", "in 2 d")
+	if got := w.cluster(id).Expires; got.Before(before.Expires) {
+		t.Errorf("the lease ends %s before anybody confirmed", got)
+	}
+	w.pressOn("ana", asked, at, "Shorten lease").goesTo("/clusters")
+	if got := w.cluster(id).Expires; !got.Before(before.Expires) {
+		t.Errorf("the lease ends %s", got)
+	}
 	day := before.Created.AddDate(0, 0, 20).UTC().Format("2006-01-02")
 	w.post("ana", at, url.Values{"end": {day}}).goesTo(route.Cluster(id))
 	if got := w.cluster(id).Expires.UTC().Format("2006-01-02"); got != day {

@@ -5,6 +5,7 @@ package web_test
 import (
 	"os"
 	"testing"
+	"time"
 
 	"loom/app/loom"
 	"loom/app/testkit/browser"
@@ -32,7 +33,7 @@ func TestActsStayOnThePage(t *testing.T) {
 		at := base + route.ClusterTab(id, "services")
 		b.Open(at)
 		hands.Activate("Restart nginx", `a[href="`+route.ClusterService(id, "nginx", "restart")+`"]`)
-		b.WaitFor("#dialog[open] form[method=post]")
+		b.WaitFor("#dialog[open]:not(.htmx-settling) form[method=post]")
 		b.WaitText("Restart nginx of shop?")
 		for _, dark := range []bool{false, true} {
 			b.Dark(dark)
@@ -62,7 +63,7 @@ func TestDialogSaysWhatDiffers(t *testing.T) {
 	hands := b.PatientKeyboard(80)
 	hands.Activate("the menu", "button[popovertarget=menu-nginx]")
 	hands.Activate("Stop nginx", `a[href="`+route.ClusterService(id, "nginx", "stop")+`"]`)
-	b.WaitFor("#dialog[open] input[name=apply]")
+	b.WaitFor("#dialog[open]:not(.htmx-settling) input[name=apply]")
 	w.db.MustExec(`UPDATE clusters SET revision = revision + 1 WHERE id = $1`, int64(id))
 	hands.Activate("Stop", "#dialog .c-dialog-foot button[type=submit]")
 	b.WaitText("Things changed after this was shown.")
@@ -73,6 +74,52 @@ func TestDialogSaysWhatDiffers(t *testing.T) {
 	b.WaitText("Stopping services of shop.")
 	if v := w.cluster(id); v.LatestOperation != 2 {
 		t.Errorf("operation %d is the last", v.LatestOperation)
+	}
+}
+
+// TestLeaseInOnePress: a chip extends the lease and stays on the page; an earlier time asks first.
+func TestLeaseInOnePress(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	id := w.active("shop", 2)
+	for _, width := range []int{1440, 390} {
+		b, base := w.browse(t, "ana", browser.Options{Width: width})
+		at := base + route.ClusterTab(id, "config")
+		b.Open(at)
+		hands := b.PatientKeyboard(80)
+		hands.Activate("Change", `a[href="`+route.ClusterLease(id)+`"]`)
+		b.WaitFor("#dialog[open]:not(.htmx-settling) .c-chips")
+		zone := runOn(b, `Intl.DateTimeFormat().resolvedOptions().timeZone`)
+		b.WaitText("Time zone: " + zone)
+		for _, dark := range []bool{false, true} {
+			b.Dark(dark)
+			if faults := b.Faults(); len(faults) != 0 {
+				t.Errorf("%d wide, dark %v: %q", width, dark, faults)
+			}
+			look(b, t, width, dark)
+		}
+		b.Dark(false)
+		before := w.cluster(id).Expires
+		hands.Activate("+4 h", "#dialog .c-chips button[value='4h']")
+		b.WaitText("shop expires ")
+		if got := w.cluster(id).Expires.Sub(before); got != 4*time.Hour || b.URL() != at {
+			t.Errorf("%d wide: extended by %s, at %s", width, got, b.URL())
+		}
+		hands.Activate("Change", `a[href="`+route.ClusterLease(id)+`"]`)
+		b.WaitFor("#dialog[open]:not(.htmx-settling) .c-chips")
+		soon := time.Now().Add(25 * time.Hour)
+		runOn(b, `(() => { document.querySelector("#dialog [name=date]").value = "`+soon.Format(time.DateOnly)+`"; document.querySelector("#dialog [name=time]").value = "09:08"; return "" })()`)
+		hands.Activate("Extend", "#dialog .c-dialog-foot button[type=submit]")
+		b.WaitText("Shorten the lease of shop?")
+		b.WaitText("shop is deleted at")
+		b.WaitText("09:08")
+		look(b, t, width, false)
+		if got := w.cluster(id).Expires; got.Before(before) {
+			t.Errorf("%d wide: the lease ends %s before anybody confirmed", width, got)
+		}
+		hands.Activate("Shorten lease", "#dialog .c-dialog-foot button[type=submit]")
+		b.Wait("the shorter lease", func() bool { return w.cluster(id).Expires.Before(before) })
+		w.db.MustExec(`UPDATE clusters SET expires_at = $2 WHERE id = $1`, int64(id), before)
 	}
 }
 

@@ -85,10 +85,25 @@ func TestTimesAreThoseOfTheViewer(t *testing.T) {
 	}
 	// What is written is understood in the same zone.
 	day := time.Now().In(zone.Location()).AddDate(0, 0, 5).Format(time.DateOnly)
-	w.post("ana", at+"/lease", url.Values{"end": {day + " 14:00"}})
+	w.post("ana", at+"/lease", url.Values{"end": {day + " 14:00"}, "sure": {"1"}})
 	var stored time.Time
 	w.must(w.db.Get(&stored, `SELECT expires_at FROM clusters WHERE id = $1`, int64(live.Cluster)))
 	if got := stored.In(zone.Location()).Format("2006-01-02 15:04"); got != day+" 14:00" {
 		t.Errorf("the lease ends %s, want %s 14:00", got, day)
 	}
+}
+
+// TestZoneOfTheBrowser: times are in the zone that loom.js found unless another is preferred.
+func TestZoneOfTheBrowser(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	at := route.ClusterLease(w.active("shop", 2))
+	see := func(zone string) clusterAnswer {
+		return w.send("ana", http.MethodGet, at, nil, "Cookie", "loom-dev="+w.cookies["ana"]+"; loom-zone="+zone)
+	}
+	see("Asia/Kathmandu").is(200, "Time zone: Asia/Kathmandu", "+0545")
+	see("../../etc/passwd").is(200, "Time zone: UTC")
+	see("Local").is(200, "Time zone: UTC")
+	w.must(w.accounts.SetPreferences(w.ctx, w.actor("ana"), loom.ViewPreferences{Zone: "UTC"}))
+	see("Asia/Kathmandu").is(200, "Time zone: UTC")
 }

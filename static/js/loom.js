@@ -372,6 +372,10 @@ if (win.Idiomorph) {
 
 /* Start */
 
+// Times are shown in the zone of the browser unless another is preferred.
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone ?? '';
+if (/^[\w+\-/]+$/.test(zone) && !doc.cookie.includes('loom-zone=' + zone)) doc.cookie = `loom-zone=${zone}; path=/; max-age=31536000; samesite=lax` + (location.protocol === 'https:' ? '; secure' : '');
+
 /** Prepares what a page or a fragment brought. @param {ParentNode & Node} root */
 function prepare(root) {
   all('[data-focus]', root).at(0)?.focus();

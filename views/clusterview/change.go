@@ -81,12 +81,15 @@ type LeaseModel struct {
 	Name    string
 	WhyNot  string
 	Facts   []ui.Def
-	Extend  ExtendModel
-	End     ui.FieldModel
+	// Chips are the ends that are chosen with one press, Day and Clock any other; Zone says in
+	// which time zone.
+	Chips      []ui.ButtonModel
+	Day, Clock ui.FieldModel
+	Zone       string
 	// Deleted says what becomes of the cluster at the end.
-	Deleted   string
-	MayNever  bool
-	IsForever bool
+	Deleted string
+	// Submit is the button.
+	Submit string
 }
 
 // ExtendModel prolongs a lease with one press of a button; without an end there is
@@ -103,6 +106,7 @@ type ConfirmModel struct {
 	WhyNot string
 	Errors ui.FormErrors
 	Fields []ui.FieldModel
+	Hidden []HiddenField
 	// Post is where the form is sent, Back where Cancel leads.
 	Post, Back   string
 	Button, Busy string

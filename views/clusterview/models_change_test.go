@@ -1,8 +1,6 @@
 package clusterview_test
 
 import (
-	"time"
-
 	"loom/app/loom"
 	"loom/views/clusterview"
 	"loom/views/ui"
@@ -42,11 +40,18 @@ func comingPanel() clusterview.ChangePanel {
 		Coming: []clusterview.ComingNode{{Hostname: "web1-1003", Services: "nginx", Hardware: "small", Image: "debian-12"}}}
 }
 
+func askPreview() clusterview.PreviewModel {
+	return clusterview.PreviewModel{Name: "shop-front", Title: "Restart services of shop-front?", Effect: "Restarts 1 service.", Apply: "Restart services of shop-front", Hash: "00ff",
+		Asked: true, Hidden: []clusterview.HiddenField{{Name: "kind", Value: "restart"}, {Name: "cluster", Value: "00000042"}}, Shown: []string{"restart\tnginx\tnode 1001"}, EditHref: "/edit",
+		Effects: []clusterview.EffectGroup{{Sign: ui.SignRestart, Text: "1 service", Lines: []clusterview.Effect{{Text: "nginx", Nodes: "node 1001"}}}}}
+}
+
 func leaseModel() clusterview.LeaseModel {
 	return clusterview.LeaseModel{
-		Cluster: 42, Name: "shop-front", MayNever: true, Facts: []ui.Def{{Term: "Ends", Text: "in 2 days"}},
-		Extend:  clusterview.ExtendModel{Post: "/clusters/00000042/lease", End: time.Date(2026, time.June, 19, 14, 0, 0, 0, time.UTC)},
-		End:     ui.FieldModel{Name: "end", Label: "New end", Help: "A date and time in UTC, or how long from now.", Placeholder: "2026-06-19 14:00"},
+		Cluster: 42, Name: "shop-front", Facts: []ui.Def{{Term: "Expires", Text: "in 2 days"}},
+		Chips: []ui.ButtonModel{{Label: "+1 h", Submit: true, Name: "by", Value: "1h"}, {Label: "No expiry", Submit: true, Name: "never", Value: "1"}},
+		Day:   ui.FieldModel{Name: "date", Label: "Date", Kind: ui.FieldDate, Value: "2026-06-19"}, Clock: ui.FieldModel{Name: "time", Label: "Time", Kind: ui.FieldTime, Value: "14:00"},
+		Zone: "Time zone: UTC", Submit: "Extend",
 		Deleted: "After its end the cluster is deleted.",
 	}
 }

@@ -36,6 +36,9 @@ const (
 // ThemeCookie is the name of the cookie that keeps the theme.
 const ThemeCookie = "loom-theme"
 
+// ZoneCookie is the name of the cookie in which loom.js keeps the time zone of the browser.
+const ZoneCookie = "loom-zone"
+
 // ParseTheme reads a theme; anything unknown is ThemeSystem.
 func ParseTheme(s string) Theme {
 	switch t := Theme(s); t {

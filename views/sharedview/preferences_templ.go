@@ -76,7 +76,7 @@ func PreferencesPage(m PreferencesModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Field(ui.FieldModel{Name: "zone", Label: "Time zone", Value: m.Zone, Help: "It is now " + m.ZoneNow + " there. Files, such as exports and raw logs, are in UTC.", Width: "m", MaxLength: 64, Autocomplete: "off", Error: m.Errors.For("zone"), Attrs: templ.Attributes{"list": "zones"}}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Field(ui.FieldModel{Name: "zone", Label: "Time zone", Value: m.Zone, Optional: true, Placeholder: "That of this browser", Help: "It is now " + m.ZoneNow + ". Files, such as exports and raw logs, are in UTC.", Width: "m", MaxLength: 64, Autocomplete: "off", Error: m.Errors.For("zone"), Attrs: templ.Attributes{"list": "zones"}}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

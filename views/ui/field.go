@@ -21,6 +21,7 @@ const (
 	FieldSearch   FieldKind = "search"
 	FieldEmail    FieldKind = "email"
 	FieldDate     FieldKind = "date"
+	FieldTime     FieldKind = "time"
 	FieldTextarea FieldKind = "textarea"
 	FieldJSON     FieldKind = "json"
 	FieldSelect   FieldKind = "select"
@@ -198,7 +199,7 @@ func (m FieldModel) inputAttrs() templ.Attributes {
 				a[k] = v
 			}
 		}
-	case FieldPassword, FieldSearch, FieldEmail, FieldDate, FieldFile:
+	case FieldPassword, FieldSearch, FieldEmail, FieldDate, FieldTime, FieldFile:
 		a["type"] = string(m.Kind)
 	default:
 		a["type"] = "text"

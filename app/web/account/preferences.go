@@ -1,7 +1,6 @@
 package account
 
 import (
-	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
@@ -37,7 +36,7 @@ func (s *Server) preferencesShow(w http.ResponseWriter, r *http.Request, actor l
 
 func (s *Server) preferencesPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, p loom.ViewPreferences, errs ui.FormErrors) error {
 	m := sharedview.PreferencesModel{
-		Zone: cmp.Or(p.Zone, "UTC"), ZoneNow: ui.Viewer{Zone: p.Location()}.Moment(s.Now()), Zones: commonZones,
+		Zone: p.Zone, ZoneNow: ui.ViewerOf(r.Context()).Moment(s.Now()), Zones: commonZones,
 		Absolute: p.Absolute, Shortcuts: !p.NoShortcuts, Reader: p.AnnounceLogs, Errors: errs,
 	}
 	choice := func(value, label, description string, on bool) ui.Choice {
@@ -106,9 +105,7 @@ func (s *Server) preferencesSave(w http.ResponseWriter, r *http.Request) error {
 func readPreferences(f url.Values, p loom.ViewPreferences) loom.ViewPreferences {
 	p.Compact, p.Poll = f.Get("density") == "compact", f.Get("live") == "poll"
 	p.Absolute, p.NoShortcuts, p.AnnounceLogs = f.Get("absolute") != "", f.Get("shortcuts") == "", f.Get("reader") != ""
-	if p.Zone = strings.TrimSpace(f.Get("zone")); p.Zone == "UTC" {
-		p.Zone = ""
-	}
+	p.Zone = strings.TrimSpace(f.Get("zone"))
 	p.Rows = 0
 	if n, err := strconv.Atoi(f.Get("rows")); err == nil {
 		p.Rows = n

@@ -3,6 +3,7 @@ package clusters
 import (
 	"errors"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -28,7 +29,7 @@ func (s *Server) clusterLeaseForm(w http.ResponseWriter, r *http.Request, actor 
 	if err != nil {
 		return err
 	}
-	return s.showLease(w, r, actor, http.StatusOK, v, s.leaseModel(ui.ViewerOf(r.Context()), v, "", ui.FormErrors{}))
+	return s.showLease(w, r, actor, http.StatusOK, v, s.leaseModel(ui.ViewerOf(r.Context()), v, "", "", ui.FormErrors{}))
 }
 
 func (s *Server) showLease(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, v clusters.ClusterView, m clusterview.LeaseModel) error {
@@ -39,40 +40,72 @@ func (s *Server) showLease(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	return s.Render(w, r, actor, status, page, clusterview.LeasePage(m))
 }
 
-func (s *Server) leaseModel(see ui.Viewer, v clusters.ClusterView, value string, errs ui.FormErrors) clusterview.LeaseModel {
-	m := clusterview.LeaseModel{
-		Cluster: v.ID, Name: v.Name, WhyNot: v.Allowed[loom.ChangeLease], Extend: s.extend(v),
-		MayNever: v.Lease.Latest.IsZero(), IsForever: v.Expires.IsZero(),
+// leaseSteps prolong a lease with one press.
+var leaseSteps = []struct{ value, label string }{{"1h", "+1 h"}, {"4h", "+4 h"}, {"1d", "+1 d"}}
+
+func (s *Server) leaseModel(see ui.Viewer, v clusters.ClusterView, day, clock string, errs ui.FormErrors) clusterview.LeaseModel {
+	m := clusterview.LeaseModel{Cluster: v.ID, Name: v.Name, WhyNot: v.Allowed[loom.ChangeLease], Submit: "Extend"}
+	ends := ui.Def{Term: "Expires", Text: "No expiry"}
+	if v.Expires.IsZero() {
+		m.Submit = "Set expiry"
+	} else {
+		ends = ui.Def{Term: "Expires", Text: see.Moment(v.Expires) + ", " + ui.Relative(v.Expires, s.Now())}
 	}
-	ends := ui.Def{Term: "Ends", Text: "never"}
-	if !v.Expires.IsZero() {
-		ends = ui.Def{Term: "Ends", Value: ui.Time(v.Expires, s.Now())}
+	m.Facts = []ui.Def{ends}
+	chip := func(name, value, label string) {
+		m.Chips = append(m.Chips, ui.ButtonModel{Label: label, Submit: true, Name: name, Value: value, Attrs: templ.Attributes{"formnovalidate": true}})
 	}
-	latest := ui.Def{Term: "Maximum", Text: "No expiry"}
-	if !v.Lease.Latest.IsZero() {
-		latest = ui.Def{Term: "Maximum", Text: see.Moment(v.Lease.Latest)}
-		switch v.Lease.Rule {
-		case "step":
-			latest.Text += ", since one change prolongs by at most " + loom.Duration(v.Lease.Step.Milliseconds())
-		case "maximum":
-			latest.Text += ", the maximum of the template"
+	latest := v.Lease.Latest
+	for _, step := range leaseSteps {
+		millis, _ := page.ParseLease(step.value)
+		if end := s.later(v, time.Duration(millis)*time.Millisecond); !v.Expires.IsZero() && (latest.IsZero() || !end.After(latest)) {
+			chip("by", step.value, step.label)
 		}
 	}
-	m.Facts = []ui.Def{ends, latest}
-	m.End = ui.FieldModel{Name: "end", Label: "New end", Value: value, Error: errs.For("end"), Placeholder: see.In(s.Now()).Add(usualStep).Format(leaseLayouts[0]), Width: "s",
-		Help: "A date and time of " + see.In(s.Now()).Location().String() + ", or how long from now: 2 hours, 7d, 1d 6h.", Autocomplete: "off"}
-	if len(errs.Items) > 0 {
-		m.End.Attrs = templ.Attributes{"data-focus": true}
+	switch {
+	case latest.IsZero() && !v.Expires.IsZero():
+		chip("never", "1", "No expiry")
+	case latest.After(v.Expires):
+		chip("end", latest.UTC().Format(time.RFC3339Nano), "Maximum: "+see.In(latest).Format("Mon 2 Jan, 15:04"))
 	}
-	m.Deleted = "After its end the cluster is deleted, with its machines and all that is on them."
+	if !latest.IsZero() {
+		most := ui.Def{Term: "Maximum", Text: see.Moment(latest)}
+		switch v.Lease.Rule {
+		case "step":
+			most.Text += ": one change extends it by at most " + loom.Duration(v.Lease.Step.Milliseconds())
+		case "maximum":
+			most.Text += ", the maximum of the template"
+		}
+		m.Facts = append(m.Facts, most)
+	}
+	if day+clock == "" {
+		end := see.In(s.usualEnd(v))
+		day, clock = end.Format(time.DateOnly), end.Format("15:04")
+	}
+	m.Day = ui.FieldModel{Name: "date", Label: "Date", Kind: ui.FieldDate, Value: day, Error: errs.For("end"), Width: "s"}
+	m.Clock = ui.FieldModel{Name: "time", Label: "Time", Kind: ui.FieldTime, Value: clock, Width: "xs"}
+	m.Zone = "Time zone: " + see.In(s.Now()).Location().String()
+	if len(errs.Items) > 0 {
+		m.Day.Attrs = templ.Attributes{"data-focus": true}
+	}
+	m.Deleted = "After that Loom deletes the cluster, with its machines and all that is on them."
+	if v.Protected {
+		m.Deleted = "The cluster is protected: Loom does not delete it then, and reminds you."
+	}
 	return m
 }
 
-// extend is the button that prolongs a lease by its step; none where that cannot be.
-func (s *Server) extend(v clusters.ClusterView) clusterview.ExtendModel {
-	if v.Allowed[loom.ChangeLease] != "" || v.Expires.IsZero() {
-		return clusterview.ExtendModel{}
+// later is the end of a lease that is prolonged by some time.
+func (s *Server) later(v clusters.ClusterView, by time.Duration) time.Time {
+	end := v.Expires
+	if now := s.Now(); end.Before(now) && v.Lease.Rule != "step" {
+		end = now
 	}
+	return end.Add(by)
+}
+
+// usualEnd is the end of a lease that is prolonged by its step, at most the latest one.
+func (s *Server) usualEnd(v clusters.ClusterView) time.Time {
 	step := v.Lease.Step
 	if step == 0 {
 		step = time.Duration(v.Template.Administration.Lease.Initial) * time.Millisecond
@@ -80,14 +113,19 @@ func (s *Server) extend(v clusters.ClusterView) clusterview.ExtendModel {
 	if step == 0 {
 		step = usualStep
 	}
-	end := v.Expires
-	if now := s.Now(); end.Before(now) && v.Lease.Rule != "step" {
-		end = now
-	}
-	end = end.Add(step)
+	end := s.later(v, step)
 	if !v.Lease.Latest.IsZero() && end.After(v.Lease.Latest) {
 		end = v.Lease.Latest
 	}
+	return end
+}
+
+// extend is the button that prolongs a lease by its step; none where that cannot be.
+func (s *Server) extend(v clusters.ClusterView) clusterview.ExtendModel {
+	if v.Allowed[loom.ChangeLease] != "" || v.Expires.IsZero() {
+		return clusterview.ExtendModel{}
+	}
+	end := s.usualEnd(v)
 	if !end.After(v.Expires) {
 		return clusterview.ExtendModel{}
 	}
@@ -109,6 +147,33 @@ func parseEnd(text string, now time.Time) (time.Time, bool) {
 	return now.Add(time.Duration(millis) * time.Millisecond), ok && millis > 0 && millis < (200*365*24*time.Hour).Milliseconds()
 }
 
+// readEnd reads the end that a form asks for: a date and a time, or end, which says more. The zero
+// time is never.
+func (s *Server) readEnd(form url.Values, v clusters.ClusterView, see ui.Viewer) (time.Time, string) {
+	now := see.In(s.Now())
+	switch {
+	case form.Has("never"):
+		return time.Time{}, ""
+	case form.Has("by"):
+		millis, ok := page.ParseLease(form.Get("by"))
+		if !ok || millis <= 0 || v.Expires.IsZero() {
+			return time.Time{}, "Choose a date and a time."
+		}
+		return s.later(v, time.Duration(millis)*time.Millisecond), ""
+	case form.Has("end"):
+		end, ok := parseEnd(form.Get("end"), now)
+		if !ok {
+			return end, "Enter a date such as 2026-12-24 14:00, or a time from now, such as 2 hours or 7d."
+		}
+		return end, ""
+	}
+	end, err := time.ParseInLocation(leaseLayouts[0], form.Get("date")+" "+form.Get("time"), now.Location())
+	if err != nil {
+		return end, "Choose a date and a time."
+	}
+	return end, ""
+}
+
 func (s *Server) clusterLease(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	form, err := page.ReadForm(w, r)
 	if err != nil {
@@ -118,17 +183,18 @@ func (s *Server) clusterLease(w http.ResponseWriter, r *http.Request, actor loom
 	if err != nil {
 		return err
 	}
-	text, see := form.Get("end"), ui.ViewerOf(r.Context())
-	if form.Has("never") {
-		text = "never"
-	}
+	see := ui.ViewerOf(r.Context())
 	refuse := func(status int, message string) error {
 		errs := ui.NewFormErrors("The lease is unchanged.", []loom.FieldError{{Field: "end", Message: message}})
-		return s.showLease(w, r, actor, status, v, s.leaseModel(see, v, text, errs))
+		return s.showLease(w, r, actor, status, v, s.leaseModel(see, v, form.Get("date"), form.Get("time"), errs))
 	}
-	end, ok := parseEnd(text, see.In(s.Now()))
-	if !ok {
-		return refuse(http.StatusUnprocessableEntity, "Write a date such as 2026-12-24 14:00, or how long from now, such as 2 hours or 7d.")
+	end, problem := s.readEnd(form, v, see)
+	if problem != "" {
+		return refuse(http.StatusUnprocessableEntity, problem)
+	}
+	shorter := !end.IsZero() && (v.Expires.IsZero() || end.Before(v.Expires.Truncate(time.Minute)))
+	if shorter && !v.Protected && form.Get("sure") == "" && !end.Before(v.Created) && v.Allowed[loom.ChangeLease] == "" {
+		return s.confirm(w, r, actor, http.StatusOK, v.Name, v.ID, s.shortenModel(see, v, end))
 	}
 	c, err := s.Clusters.ChangeExpiry(r.Context(), actor, v.ID, end)
 	if errors.Is(err, loom.Invalid) || errors.Is(err, loom.Conflict) {
@@ -138,9 +204,23 @@ func (s *Server) clusterLease(w http.ResponseWriter, r *http.Request, actor loom
 	if err != nil {
 		return err
 	}
-	said := "The lease of " + v.Name + " ends " + see.Moment(c.Expires) + "."
+	said := v.Name + " expires " + see.Moment(c.Expires) + "."
 	if c.Expires.IsZero() {
 		said = v.Name + " has no expiry."
 	}
 	return s.Return(w, r, route.Cluster(v.ID), httpx.Flash{Tone: "ok", Text: said})
+}
+
+// shortenModel asks before a cluster is deleted earlier than it would be.
+func (s *Server) shortenModel(see ui.Viewer, v clusters.ClusterView, end time.Time) clusterview.ConfirmModel {
+	gone, now := end.Add(v.Grace), s.Now()
+	text := v.Name + " is deleted at once"
+	if gone.After(now) {
+		text = v.Name + " is deleted at " + see.Moment(gone) + ", " + ui.Relative(gone, now)
+	}
+	return clusterview.ConfirmModel{
+		Title: "Shorten the lease of " + v.Name + "?", Text: text + ", with its machines and all that is on them.", Danger: true,
+		Post: route.ClusterLease(v.ID), Back: route.Cluster(v.ID), Button: "Shorten lease", Busy: "Shortening…",
+		Hidden: []clusterview.HiddenField{{Name: "end", Value: end.UTC().Format(time.RFC3339Nano)}, {Name: "sure", Value: "1"}},
+	}
 }

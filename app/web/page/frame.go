@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/a-h/templ"
 
@@ -93,8 +94,17 @@ func (s *Shared) Preferences(r *http.Request) loom.ViewPreferences {
 
 // SeenBy gives the request a context in which times are shown as the viewer wants.
 func SeenBy(r *http.Request, p loom.ViewPreferences) *http.Request {
-	ctx := loom.WithZone(r.Context(), p.Location())
-	return r.WithContext(ui.WithViewer(ctx, ui.Viewer{Zone: p.Location(), Absolute: p.Absolute, AnnounceLogs: p.AnnounceLogs}))
+	zone := zoneOf(r, p)
+	ctx := loom.WithZone(r.Context(), zone)
+	return r.WithContext(ui.WithViewer(ctx, ui.Viewer{Zone: zone, Absolute: p.Absolute, AnnounceLogs: p.AnnounceLogs}))
+}
+
+// zoneOf is the time zone that the viewer prefers, else that of the browser, else UTC.
+func zoneOf(r *http.Request, p loom.ViewPreferences) *time.Location {
+	if c, err := r.Cookie(layout.ZoneCookie); err == nil && p.Zone == "" {
+		p.Zone = c.Value
+	}
+	return p.Location()
 }
 
 // PageRows is how many rows a page of a list has: as its address says, else as the
