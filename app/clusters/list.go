@@ -88,6 +88,48 @@ func (u *Clusters) Clusters(ctx context.Context, actor loom.Actor, in ListInput)
 	return List{Items: page.Items, Next: page.Next, Prev: page.Prev, Total: page.Total}, err
 }
 
+// CountInput asks for the counts of a list: its search and statuses, which narrow all of
+// them, and what is chosen of its facets.
+type CountInput struct {
+	Statuses []loom.ClusterStatus
+	Owner, Q string
+	// Health is changing, failed or a loom.HealthStatus.
+	Health, Template, Label, Lease string
+}
+
+// Counts are those of a list and of its scopes, FacetCount that of a value of a facet.
+type (
+	Counts     = store.ClusterCounts
+	FacetCount = store.FacetCount
+)
+
+// The values of the facet of health besides those of loom.HealthStatus.
+const (
+	FacetChanging = store.FacetChanging
+	FacetFailed   = store.FacetFailed
+)
+
+// Count counts the clusters that the actor may see by the facets of a list, in one query.
+// Invalid for a search or a lease that cannot be read.
+func (u *Clusters) Count(ctx context.Context, actor loom.Actor, in CountInput) (Counts, error) {
+	if err := actor.May(loom.See, actor.Mine()); err != nil {
+		return Counts{}, err
+	}
+	f := store.ClusterFilter{Owner: loom.UserID(in.Owner), Statuses: in.Statuses, Viewer: store.SeenBy(actor)}
+	errs := slices.Concat(readSearch(in.Q, &f), checkStorable("owner", in.Owner), checkStorable("health", in.Health), checkStorable("template", in.Template), checkStorable("label", in.Label))
+	chosen := store.ClusterFacets{Health: in.Health, Template: in.Template, Label: in.Label}
+	if in.Lease != "" {
+		seconds, ok := leaseValue(in.Lease)
+		if chosen.Lease = seconds; !ok {
+			errs = append(errs, loom.FieldError{Field: "lease", Message: "A lease is none, ended, or a time such as 48h or 7d."})
+		}
+	}
+	if err := loom.InvalidFields(errs); err != nil {
+		return Counts{}, err
+	}
+	return store.CountClusters(ctx, u.db, actor.Tenant, f, chosen, actor.User)
+}
+
 const (
 	// maxTerms keeps a search from becoming a statement of any length, as loom.MaxWords does.
 	maxTerms = 10

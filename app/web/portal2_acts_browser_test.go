@@ -3,9 +3,14 @@
 package web_test
 
 import (
+	"net/url"
 	"os"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"loom/app/loom"
 	"loom/app/testkit/browser"
@@ -120,6 +125,46 @@ func TestLeaseInOnePress(t *testing.T) {
 		hands.Activate("Shorten lease", "#dialog .c-dialog-foot button[type=submit]")
 		b.Wait("the shorter lease", func() bool { return w.cluster(id).Expires.Before(before) })
 		w.db.MustExec(`UPDATE clusters SET expires_at = $2 WHERE id = $1`, int64(id), before)
+	}
+}
+
+// TestFacetsByKeyboard: each facet narrows the list as soon as it is chosen, and its choice is in
+// the address.
+func TestFacetsByKeyboard(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	w.active("shop", 2)
+	blog := w.active("blog", 2)
+	w.db.MustExec(`UPDATE clusters SET labels = '{"team": "web"}', expires_at = NULL, template_name = 'blog' WHERE id = $1`, int64(blog))
+	w.db.MustExec(`INSERT INTO cluster_health (cluster_id, tenant_id, status, since) SELECT id, tenant_id, 'failing', now() FROM clusters WHERE id = $1 ON CONFLICT (cluster_id) DO UPDATE SET status = 'failing'`, int64(blog))
+	for _, width := range []int{1440, 390} {
+		b, base := w.browse(t, "admin", browser.Options{Width: width})
+		b.Open(base + "/clusters")
+		for _, dark := range []bool{false, true} {
+			b.Dark(dark)
+			if faults := b.Faults(); len(faults) != 0 {
+				t.Errorf("%d wide, dark %v: %q", width, dark, faults)
+			}
+			look(b, t, width, dark)
+		}
+		b.Dark(false)
+		for name, value := range map[string]string{"health": "failing", "template": "blog", "label": "team=web", "lease": "none"} {
+			b.Open(base + "/clusters")
+			b.WaitFor("#keys[data-ready]")
+			at := "select[name=" + name + "]"
+			b.Do("focus "+name, chromedp.Focus(chromedp.CSS(at)))
+			for b.Value(at) != value {
+				before := b.URL()
+				pressKeys(b, kb.ArrowDown)
+				b.Wait("the next choice of "+name, func() bool { return b.URL() != before })
+			}
+			b.Wait("the list of "+name, func() bool { return strings.Contains(b.URL(), name+"="+url.QueryEscape(value)) })
+			b.Wait("one row", func() bool { return runOn(b, `document.querySelectorAll("tbody tr").length`) == "1" })
+			if got := b.Value(at); got != value {
+				t.Errorf("%d wide: %s shows %q", width, name, got)
+			}
+		}
+		look(b, t, width, false)
 	}
 }
 

@@ -36,5 +36,5 @@ func TestListKeepsAFilterThatNothingOffers(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
 	w.get("ana", "/clusters?template=gone").is(200, `<option value="gone" selected>`, "Clear filters")
-	w.get("ana", "/clusters?provider=lab").is(200, `<option value="lab" selected>`)
+	w.get("ana", "/clusters?provider=lab").is(200, "Provider: lab", `<input type="hidden" name="provider" value="lab"`)
 }

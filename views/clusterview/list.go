@@ -10,26 +10,19 @@ import (
 // ListModel is the page of all clusters.
 type ListModel struct {
 	Tabs []ui.Tab
-	// Q, Template, Provider and Owner are the filters; Status and Sort are kept in
-	// hidden fields.
-	Q, Owner, Label, Status, Sort, Limit string
-	QError                               string
-	Templates, Providers, Leases         []ui.Option
+	// Q is what is searched for, Facets are the choices beside it. Hidden keeps what else
+	// the address says, Chips are filters among that, with the list without each.
+	Q, QError string
+	Facets    []ui.FieldModel
+	Hidden    []HiddenField
+	Chips     []ui.Tab
 	// CSV and JSON are the whole filtered list as files; "" offers none.
 	CSV, JSON string
-	ShowOwner bool
-	// Filtered says that a filter narrows the list; ClearHref is the list without any,
-	// WithoutLabel that without the one for a label.
-	Filtered                bool
-	ClearHref, WithoutLabel string
-	MayCreate               bool
-	Table                   ListTable
-}
-
-// narrows says whether a choice, of which the first takes no part, is worth offering: there
-// are two to choose from, or one is chosen.
-func narrows(options []ui.Option) bool {
-	return len(options) > 2 || slices.ContainsFunc(options, func(o ui.Option) bool { return o.Selected && o.Value != "" })
+	// Filtered says that a filter narrows the list; ClearHref is the list without any.
+	Filtered  bool
+	ClearHref string
+	MayCreate bool
+	Table     ListTable
 }
 
 // ListTable is the part of the list that is fetched again.

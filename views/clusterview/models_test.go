@@ -29,9 +29,10 @@ func homeModel() clusterview.HomeModel {
 
 func listModel() clusterview.ListModel {
 	return clusterview.ListModel{
-		Tabs: []ui.Tab{{Label: "All live", Href: "/clusters", Current: true}, {Label: "Terminated", Href: "/clusters?status=terminated"}},
-		Q:    "shop", Sort: "name", Filtered: true, ClearHref: "/clusters?sort=name", MayCreate: true, ShowOwner: true,
-		Templates: []ui.Option{{Label: "All templates"}, {Value: "single", Label: "single"}, {Value: "web-cluster", Label: "web-cluster", Selected: true}},
+		Tabs: []ui.Tab{{Label: "All", Href: "/clusters", Count: "5", Current: true}, {Label: "Terminated", Href: "/clusters?status=terminated", Count: "10,000+"}},
+		Q:    "shop", Filtered: true, ClearHref: "/clusters?sort=name", MayCreate: true, Hidden: []clusterview.HiddenField{{Name: "sort", Value: "name"}}, Chips: []ui.Tab{{Label: "Provider: lab", Href: "/clusters?q=shop"}},
+		Facets: []ui.FieldModel{{Name: "template", Label: "Template", LabelHidden: true, Kind: ui.FieldSelect, Optional: true, Width: "s",
+			Options: []ui.Option{{Label: "Any template"}, {Value: "single", Label: "single (2)"}, {Value: "web-cluster", Label: "web-cluster (3)", Selected: true}}}},
 		Table: clusterview.ListTable{
 			Live: "/clusters/rows?ids=00000042&total=3", ShowOwner: true, Now: now, Fresh: 2, FreshHref: "/clusters",
 			Columns: []ui.Column{{Label: "Name", Sort: "/clusters?sort=-name", Sorted: ui.Ascending}, {Label: "Status"}},

@@ -21,7 +21,7 @@ func AccountSessionExtend() string { return "/account/session" }
 // SignIn is the sign-in form for a dialog, where the session ended meanwhile.
 func SignIn() string { return "/login/dialog" }
 
-// ClustersBulk is an action on several clusters: "delete", "lease" or "owner" (GET
+// ClustersBulk is an action on several clusters: "delete", "lease", "restart" or "owner" (GET
 // asks, POST does).
 func ClustersBulk(verb string) string { return "/clusters/bulk/" + verb }
 

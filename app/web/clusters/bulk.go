@@ -218,6 +218,61 @@ func (s *Server) bulkDone(w http.ResponseWriter, r *http.Request, actor loom.Act
 	return s.Render(w, r, actor, http.StatusOK, page, clusterview.BulkDonePage(m))
 }
 
+// bulkRestart shows what restarting the services of the selected clusters does.
+func (s *Server) bulkRestart(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	c, err := s.readChosen(r, actor)
+	if err != nil {
+		return err
+	}
+	m := clusterview.BulkModel{Verb: "restart", Title: "Restart clusters", Back: c.back, Warning: c.warning(),
+		Intro:   "All services are stopped and started again, in the order that they need.",
+		Columns: []ui.Column{{Label: "Cluster"}, {Label: "Status"}, {Label: "Effect"}}}
+	for _, item := range c.items {
+		row := bulkRow(item)
+		view, err := s.Clusters.PreviewUnsaved(r.Context(), actor, clusters.PreviewInput{Kind: loom.ChangeRestart, Cluster: item.ID})
+		switch {
+		case err == nil && len(view.Missing) > 0:
+			row.Key, row.WhyNot = "", "Its provider asks for credentials; restart it from its own page."
+		case err == nil:
+			row.Cells = []string{view.Effect()}
+		case refused(err):
+			row.Key, row.WhyNot = "", loom.AsError(err).Message
+		default:
+			return err
+		}
+		m.Rows = append(m.Rows, row)
+	}
+	if len(c.items) == 0 {
+		nothingChosen(&m)
+	}
+	m.Button = ui.ButtonModel{Label: "Restart clusters", Busy: "Restarting…", Kind: ui.Primary, Submit: true}
+	return s.bulkPage(w, r, actor, http.StatusOK, m)
+}
+
+// bulkRestartDo restarts the clusters that were shown.
+func (s *Server) bulkRestartDo(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	_, c, rows, err := s.readBulk(w, r, actor)
+	if err != nil {
+		return err
+	}
+	begun := 0
+	for _, item := range c.items {
+		row := clusterview.DoneRow{Name: item.Name, Href: route.Cluster(item.ID)}
+		ref, err := s.Clusters.Begin(r.Context(), actor, clusters.PreviewInput{Kind: loom.ChangeRestart, Cluster: item.ID})
+		if err != nil && !refused(err) {
+			return err
+		}
+		if row.OK = err == nil; row.OK {
+			begun++
+			row.Text, row.More, row.MoreHref = "Its services restart. ", "View the plan", route.Operation(ref)
+		} else {
+			row.Text = loom.AsError(err).Message
+		}
+		rows = append(rows, row)
+	}
+	return s.bulkDone(w, r, actor, "Restart clusters", "The restart of %s has begun.", begun, rows, c.back)
+}
+
 // bulkLease asks by how much to prolong the selected leases.
 func (s *Server) bulkLease(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	c, err := s.readChosen(r, actor)

@@ -119,7 +119,11 @@ func clusterListParams(page url.Values) url.Values {
 	q := readListQuery(page)
 	out := url.Values{"q": {q.search()}, "template": {q.Template}, "provider": {q.Provider}, "owner": {q.Owner}, "sort": {q.Sort}}
 	var statuses []string
-	for _, status := range q.input(1).Statuses {
+	in := q.input(1)
+	for _, health := range in.Health {
+		out.Add("health", string(health))
+	}
+	for _, status := range in.Statuses {
 		if slices.Contains(loom.ClusterStatuses, status) {
 			statuses = append(statuses, string(status))
 		}

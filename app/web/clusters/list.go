@@ -2,14 +2,12 @@ package clusters
 
 import (
 	"cmp"
-	"context"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
-	"loom/app/catalog"
 	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/web/page"
@@ -20,21 +18,29 @@ import (
 
 // listQuery is the query string of the list of clusters.
 type listQuery struct {
-	Q, Status, Template, Provider, Owner, Label, Lease, Sort string
-	After, Before, Limit                                     string
+	Q, Status, Health, Template, Provider, Owner, Label, Lease, Sort string
+	After, Before, Limit                                             string
 }
 
 func readListQuery(q url.Values) listQuery {
 	text := func(name string) string { return strings.TrimSpace(q.Get(name)) }
-	return listQuery{
-		Q: text("q"), Status: q.Get("status"), Template: q.Get("template"), Provider: q.Get("provider"), Owner: text("owner"),
+	list := listQuery{
+		Q: text("q"), Status: q.Get("status"), Health: q.Get("health"), Template: q.Get("template"), Provider: q.Get("provider"), Owner: text("owner"),
 		Label: text("label"), Lease: text("lease"), Sort: q.Get("sort"), After: q.Get("after"), Before: q.Get("before"), Limit: q.Get("limit"),
 	}
+	// Links to what is pending or failed choose that of the facet.
+	if facet := map[string]string{string(loom.ClusterPending): clusters.FacetChanging, "attention": clusters.FacetFailed}[list.Status]; facet != "" {
+		list.Status, list.Health = "", facet
+	}
+	return list
 }
+
+// terminated says that the list is the history of what was deleted.
+func (q listQuery) terminated() bool { return q.Status == string(loom.ClusterTerminated) }
 
 // filters are the parts that say which clusters are listed.
 func (q listQuery) filters() []string {
-	return []string{"q", q.Q, "status", q.Status, "template", q.Template, "provider", q.Provider, "owner", q.Owner, "label", q.Label, "lease", q.Lease}
+	return []string{"q", q.Q, "status", q.Status, "health", q.Health, "template", q.Template, "provider", q.Provider, "owner", q.Owner, "label", q.Label, "lease", q.Lease}
 }
 
 func (q listQuery) pairs() []string {
@@ -52,7 +58,7 @@ func (q listQuery) turn(after, before string) listQuery {
 }
 
 func (q listQuery) filtered() bool {
-	return q.Q != "" || q.Template != "" || q.Provider != "" || q.Owner != "" || q.Label != "" || q.Lease != ""
+	return q.Q != "" || q.Health != "" || q.Template != "" || q.Provider != "" || q.Owner != "" || q.Label != "" || q.Lease != "" || q.Status != "" && !q.terminated()
 }
 
 // search is what is typed with the facets that are terms of a search.
@@ -67,64 +73,62 @@ func (q listQuery) search() string {
 	return strings.TrimSpace(strings.Join(parts, " "))
 }
 
-// statusTabs are the tabs of the list; the terminated ones are a history of their own.
-var statusTabs = []struct {
-	word, label string
-	statuses    []loom.ClusterStatus
-}{
-	{"", "All live", liveStatuses},
-	{"active", "Active", []loom.ClusterStatus{loom.ClusterActive}},
-	{"pending", "Pending", []loom.ClusterStatus{loom.ClusterPending}},
-	{"attention", "Need attention", attentionStatuses},
-	{"terminated", "Terminated", []loom.ClusterStatus{loom.ClusterTerminated}},
-}
-
 // input asks for a page of that many rows.
 func (q listQuery) input(rows int) clusters.ListInput {
 	in := clusters.ListInput{
 		Page:     loom.Page{Limit: rows, After: q.After, Before: q.Before, Sort: q.Sort},
 		Template: q.Template, Provider: q.Provider, Owner: q.Owner, Q: q.search(),
 	}
-	for _, tab := range statusTabs {
-		if tab.word == q.Status {
-			in.Statuses = tab.statuses
-			return in
-		}
+	in.Statuses = q.statuses()
+	switch q.Health {
+	case "":
+	case clusters.FacetChanging:
+		in.Statuses = []loom.ClusterStatus{loom.ClusterPending}
+	case clusters.FacetFailed:
+		in.Statuses = attentionStatuses
+	default:
+		in.Statuses, in.Health = []loom.ClusterStatus{loom.ClusterActive}, []loom.HealthStatus{loom.HealthStatus(q.Health)}
 	}
-	in.Statuses = []loom.ClusterStatus{loom.ClusterStatus(q.Status)}
 	return in
+}
+
+// statuses are those of the list before a facet is chosen.
+func (q listQuery) statuses() []loom.ClusterStatus {
+	if q.Status == "" {
+		return liveStatuses
+	}
+	return []loom.ClusterStatus{loom.ClusterStatus(q.Status)}
 }
 
 func (s *Server) clusterList(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	q := readListQuery(r.URL.Query())
 	status := http.StatusOK
 	m := clusterview.ListModel{
-		Q: q.Q, Owner: q.Owner, Label: q.Label, Status: q.Status, Sort: q.Sort, Limit: q.Limit, ShowOwner: actor.May(loom.See, actor.InTenant()) == nil, MayCreate: true,
-		Filtered: q.filtered(), ClearHref: listURL(listQuery{Status: q.Status, Sort: q.Sort, Limit: q.Limit}),
-		Leases: page.Options(q.Lease, "", "Any lease", "ended", "Expired", "48h", "Expires in 48 hours", "7d", "Expires in 7 days", "30d", "Expires in 30 days", "none", "No expiry"),
+		Q: q.Q, MayCreate: true, Filtered: q.filtered(), ClearHref: listURL(listQuery{Status: q.scopeStatus(), Sort: q.Sort, Limit: q.Limit}),
 	}
-	without := q.first()
-	without.Label = ""
-	m.WithoutLabel = listURL(without)
+	for _, h := range []clusterview.HiddenField{{Name: "limit", Value: q.Limit}, {Name: "status", Value: q.Status}, {Name: "sort", Value: q.Sort}, {Name: "owner", Value: q.Owner}, {Name: "provider", Value: q.Provider}} {
+		if h.Value != "" {
+			m.Hidden = append(m.Hidden, h)
+		}
+	}
 	if s.API != nil {
 		address := listURL(q.first())
 		m.CSV, m.JSON = route.Export(address, page.AsCSV), route.Export(address, page.AsAll)
 	}
-	for _, tab := range statusTabs {
-		to := q.first()
-		to.Status = tab.word
-		m.Tabs = append(m.Tabs, ui.Tab{Label: tab.label, Href: listURL(to), Current: tab.word == q.Status})
-	}
 	list, err := s.Clusters.Clusters(r.Context(), actor, q.input(s.PageRows(r)))
+	var counts clusters.Counts
+	if err == nil {
+		counts, err = s.Clusters.Count(r.Context(), actor, clusters.CountInput{Statuses: q.statuses(), Owner: q.Owner, Q: q.Q, Health: q.Health, Template: q.Template, Label: q.Label, Lease: q.Lease})
+	}
 	if e := loom.AsError(err); err != nil && e.Kind == loom.Invalid {
 		// A wrong filter keeps the page, with the message where it was typed.
 		m.QError, status = e.Message, http.StatusUnprocessableEntity
 	} else if err != nil {
 		return err
 	}
-	if err := s.listOptions(r.Context(), actor, q, &m); err != nil {
-		return err
-	}
+	m.Tabs = scopeTabs(q, actor, counts)
+	m.Chips = listChips(q, actor)
+	m.Facets = listFacets(q, counts)
 	m.Table = s.listTable(actor, q, list, s.PageRows(r))
 	if m.QError != "" {
 		m.Table = clusterview.ListTable{Empty: ui.EmptyModel{Icon: "search", Text: "Nothing was searched for.", More: "Clear filters", MoreHref: m.ClearHref}}
@@ -139,29 +143,120 @@ func (s *Server) clusterList(w http.ResponseWriter, r *http.Request, actor loom.
 	return s.Render(w, r, actor, status, frame, clusterview.ListPage(m))
 }
 
-// listOptions offers the templates and providers there are.
-func (s *Server) listOptions(ctx context.Context, actor loom.Actor, q listQuery, m *clusterview.ListModel) error {
-	for _, o := range []struct {
-		kind  loom.EntityKind
-		all   string
-		value string
-		into  *[]ui.Option
-	}{{loom.KindTemplate, "All templates", q.Template, &m.Templates}, {loom.KindProvider, "All providers", q.Provider, &m.Providers}} {
-		entries, err := s.Catalog.Entries(ctx, actor, o.kind, catalog.ListInput{Page: loom.Page{Limit: loom.MaxPageLimit}})
-		if err != nil {
-			return err
+// scopeStatus is the status that belongs to the scope of the list.
+func (q listQuery) scopeStatus() string {
+	if q.terminated() {
+		return q.Status
+	}
+	return ""
+}
+
+// scopeTabs are the scopes of the list: one's own clusters where others are seen as well, all,
+// and the history of those that were deleted.
+func scopeTabs(q listQuery, actor loom.Actor, counts clusters.Counts) []ui.Tab {
+	mine := string(actor.User)
+	to := q.first()
+	to.Status = ""
+	own, all := to, to
+	own.Owner = mine
+	if q.Owner == mine {
+		all.Owner = ""
+	}
+	gone := all
+	gone.Status, gone.Health, gone.Lease = string(loom.ClusterTerminated), "", ""
+	tabs := []ui.Tab{
+		{Label: "All", Href: listURL(all), Count: countText(counts.All), Current: !q.terminated() && q.Owner != mine},
+		{Label: "Terminated", Href: listURL(gone), Count: countText(counts.Terminated), Current: q.terminated()},
+	}
+	if actor.May(loom.See, actor.InTenant()) == nil {
+		tabs = append([]ui.Tab{{Label: "Mine", Href: listURL(own), Count: countText(counts.Mine), Current: !q.terminated() && q.Owner == mine}}, tabs...)
+	}
+	return tabs
+}
+
+// countText is a count as far as was counted.
+func countText(n int) string {
+	if n > loom.CountLimit {
+		return "10,000+"
+	}
+	return strconv.Itoa(n)
+}
+
+// listChips are filters of the address that no facet shows, each with the list without it.
+func listChips(q listQuery, actor loom.Actor) []ui.Tab {
+	var chips []ui.Tab
+	chip := func(label, value string, drop func(q *listQuery)) {
+		if value == "" {
+			return
 		}
-		*o.into = []ui.Option{{Value: "", Label: o.all}}
-		for _, item := range entries.Items {
-			name := item.Entry.Meta().Name
-			*o.into = append(*o.into, ui.Option{Value: name, Label: name, Selected: name == o.value})
+		to := q.first()
+		drop(&to)
+		chips = append(chips, ui.Tab{Label: label + ": " + value, Href: listURL(to)})
+	}
+	if q.Owner != string(actor.User) || q.terminated() {
+		chip("Owner", q.Owner, func(q *listQuery) { q.Owner = "" })
+	}
+	chip("Provider", q.Provider, func(q *listQuery) { q.Provider = "" })
+	if !q.terminated() {
+		chip("Status", q.Status, func(q *listQuery) { q.Status = "" })
+	}
+	return chips
+}
+
+// healthWords are the values of the facet of health, what needs somebody first.
+var healthWords = []struct{ value, word string }{
+	{clusters.FacetFailed, "Failed"}, {string(loom.HealthFailing), "Failing"}, {string(loom.HealthDegraded), "Degraded"}, {clusters.FacetChanging, "Changing"},
+	{string(loom.HealthUnknown), "Unknown"}, {string(loom.HealthHealthy), "Healthy"}, {string(loom.HealthOff), "Not checked"},
+}
+
+// leaseWords are the values of the facet of the lease.
+var leaseWords = []struct{ value, word string }{{"ended", "Expired"}, {"48h", "Expires in 48 hours"}, {"7d", "Expires in 7 days"}, {"30d", "Expires in 30 days"}, {"none", "No expiry"}}
+
+// listFacets are the choices that narrow a list, with how many clusters each has. The
+// history of what was deleted has neither health nor leases.
+func listFacets(q listQuery, counts clusters.Counts) []ui.FieldModel {
+	var facets []ui.FieldModel
+	facet := func(name, label, all, chosen string, values []struct{ value, word string }, found []clusters.FacetCount) {
+		f := ui.FieldModel{Name: name, Label: label, Kind: ui.FieldSelect, Optional: true, LabelHidden: true, Width: "s", Options: []ui.Option{{Label: all}}}
+		there := chosen == ""
+		for _, v := range values {
+			at := slices.IndexFunc(found, func(c clusters.FacetCount) bool { return c.Value == v.value })
+			if at < 0 && v.value != chosen {
+				continue
+			}
+			n := 0
+			if at >= 0 {
+				n = found[at].N
+			}
+			text := strconv.Itoa(n)
+			if counts.Many {
+				text += "+"
+			}
+			there = there || v.value == chosen
+			f.Options = append(f.Options, ui.Option{Value: v.value, Label: v.word + " (" + text + ")", Selected: v.value == chosen})
 		}
-		// Clusters outlive what they were made from, and an address may name anything.
-		if o.value != "" && !slices.ContainsFunc(*o.into, func(c ui.Option) bool { return c.Selected }) {
-			*o.into = append(*o.into, ui.Option{Value: o.value, Label: o.value, Selected: true})
+		if !there { // an address may name anything
+			f.Options = append(f.Options, ui.Option{Value: chosen, Label: chosen, Selected: true})
+		}
+		if len(f.Options) > 1 {
+			facets = append(facets, f)
 		}
 	}
-	return nil
+	names := func(found []clusters.FacetCount) (values []struct{ value, word string }) {
+		for _, c := range found {
+			values = append(values, struct{ value, word string }{c.Value, c.Value})
+		}
+		return values
+	}
+	if !q.terminated() {
+		facet("health", "Health", "Any health", q.Health, healthWords, counts.Health)
+	}
+	facet("template", "Template", "Any template", q.Template, names(counts.Template), counts.Template)
+	facet("label", "Label", "Any label", q.Label, names(counts.Label), counts.Label)
+	if !q.terminated() {
+		facet("lease", "Lease", "Any lease", q.Lease, leaseWords, counts.Leases)
+	}
+	return facets
 }
 
 func (s *Server) listTable(actor loom.Actor, q listQuery, list clusters.List, rows int) clusterview.ListTable {
@@ -205,7 +300,7 @@ func pageSizes(q listQuery, rows int) []ui.Tab {
 // manyClusters says how many there are, as far as was counted.
 func manyClusters(n int) string {
 	if n > loom.CountLimit {
-		return "10,000+ clusters"
+		return countText(n) + " clusters"
 	}
 	return ui.Count(n, "cluster", "clusters")
 }
@@ -218,13 +313,9 @@ func emptyList(q listQuery) ui.EmptyModel {
 	create := ui.ButtonModel{Label: "New cluster", Icon: "plus", Href: route.ClusterNew()}
 	switch {
 	case q.filtered():
-		return ui.EmptyModel{Icon: "search", Text: "No cluster matches these filters.", More: "Clear filters", MoreHref: listURL(listQuery{Status: q.Status, Sort: q.Sort, Limit: q.Limit})}
-	case q.Status == "attention":
-		return ui.EmptyModel{Icon: "check-circle", Text: "Nothing needs attention."}
-	case q.Status == "terminated":
-		return ui.EmptyModel{Icon: "square", Text: "No cluster was deleted so far."}
-	case q.Status != "":
-		return ui.EmptyModel{Icon: "cluster", Text: "No cluster is in this state.", More: "Show all", MoreHref: route.Clusters()}
+		return ui.EmptyModel{Icon: "search", Text: "No matches.", More: "Clear filters", MoreHref: listURL(listQuery{Status: q.scopeStatus(), Sort: q.Sort, Limit: q.Limit})}
+	case q.terminated():
+		return ui.EmptyModel{Icon: "square", Text: "No clusters deleted yet."}
 	}
 	return ui.EmptyModel{Icon: "cluster", Text: "No clusters yet. A cluster is a set of nodes made from a template.", Action: create}
 }

@@ -79,6 +79,8 @@ func (s *Server) bulkRoutes() []page.Route {
 		page.Post(route.ClustersBulk("delete"), loom.Own, s.bulkDeleteDo, sample("delete")),
 		page.Get(route.ClustersBulk("lease"), loom.Operate, s.bulkLease, sample("lease")),
 		page.Post(route.ClustersBulk("lease"), loom.Operate, s.bulkLeaseDo, sample("lease")),
+		page.Get(route.ClustersBulk("restart"), loom.Operate, s.bulkRestart, sample("restart")),
+		page.Post(route.ClustersBulk("restart"), loom.Operate, s.bulkRestartDo, sample("restart")),
 		page.Get(route.ClustersBulk("owner"), loom.Administer, s.bulkOwner, sample("owner")),
 		page.Post(route.ClustersBulk("owner"), loom.Administer, s.bulkOwnerDo, sample("owner")),
 	}
