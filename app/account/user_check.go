@@ -120,3 +120,15 @@ func cleanSSHKeys(keys []string) ([]string, []loom.FieldError) {
 	}
 	return clean, errs
 }
+
+// SSHKey is a public key as lists show it: its kind, its fingerprint and what it is called.
+type SSHKey struct{ Kind, Fingerprint, Comment string }
+
+// SSHKeyOf reads a key in the form of authorized_keys; false for what is none.
+func SSHKeyOf(line string) (SSHKey, bool) {
+	key, comment, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
+	if err != nil {
+		return SSHKey{}, false
+	}
+	return SSHKey{key.Type(), ssh.FingerprintSHA256(key), comment}, true
+}

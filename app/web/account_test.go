@@ -87,7 +87,7 @@ func TestProfileAndKeys(t *testing.T) {
 	private := "-----BEGIN OPENSSH PRIVATE KEY-----\nplanted-private\n-----END OPENSSH PRIVATE KEY-----"
 	v.post("/account/keys", "sshKeys", private).shows(t, 422, "This is a private key.").hides(t, "planted-private")
 	v.post("/account/keys", "sshKeys", key+"\n").goes(t, "/account")
-	v.get("/account").shows(t, 200, key, "Saved 1 SSH key")
+	v.get("/account").shows(t, 200, key, "Saved 1 SSH key", "SHA256:", `<th scope="row">ana@laptop</th>`)
 }
 
 func TestPasswordChange(t *testing.T) {
@@ -110,7 +110,7 @@ func TestTokens(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)
 	v := r.signedIn("demo", "user")
-	v.get("/account/tokens").shows(t, 200, "You have no API tokens", "For administrators only.")
+	v.get("/account/tokens").shows(t, 200, "You have no API tokens").hides(t, "catalog:write")
 	v.post("/account/tokens", "name", "", "scopes", "read", "expires", "30").shows(t, 422, "A token has a name")
 	v.post("/account/tokens", "name", "x", "expires", "30").shows(t, 422, "Choose at least one scope")
 	v.post("/account/tokens", "name", "x", "scopes", "catalog:write", "expires", "30").shows(t, 422, "for administrators only")
@@ -146,7 +146,7 @@ func TestTokenLives(t *testing.T) {
 	v.post("/account/tokens", "name", "x", "scopes", "read", "expires", "date", "until", "2199-01-01").shows(t, 422, "live at most 365 days")
 	day := time.Now().AddDate(0, 0, 20).Format(time.DateOnly)
 	v.post("/account/tokens", "name", "until a day", "scopes", "read", "expires", "date", "until", day).shows(t, 200, "Token until a day")
-	v.get("/account/tokens").shows(t, 200, "until a day", "/account/tokens?as=csv").hides(t, "no end")
+	v.get("/account/tokens").shows(t, 200, "until a day", "Until a date", "/account/tokens?as=csv").hides(t, ">No expiry<")
 	v.get("/account/sessions").shows(t, 200, "/account/sessions?as=csv", "/account/sessions?as=json-all")
 	v.get("/account/sessions?as=csv").shows(t, 200, "signed in,last used,address,browser", "127.0.0.1")
 	boss := r.signedIn("demo", "admin")

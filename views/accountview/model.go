@@ -38,8 +38,9 @@ type AccountModel struct {
 	DisplayName, Email string
 	ProfileErrors      ui.FormErrors
 
-	// Keys are SSH public keys, one per line.
-	Keys string
+	// Keys are SSH public keys, one per line, KeyRows those that are stored.
+	Keys    string
+	KeyRows []KeyRow
 	// KeysError names the lines that are wrong.
 	KeysError  string
 	KeysErrors ui.FormErrors
@@ -47,6 +48,9 @@ type AccountModel struct {
 	PasswordErrors ui.FormErrors
 	EndTokens      bool
 }
+
+// KeyRow is an SSH key, by which people tell it from others.
+type KeyRow struct{ Name, Kind, Fingerprint string }
 
 // PasswordModel is the form for a new password.
 type PasswordModel struct {

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"cmp"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -36,6 +37,11 @@ func (s *Server) accountPage(w http.ResponseWriter, r *http.Request, actor loom.
 	m := accountview.AccountModel{
 		User: string(user.ID), Role: string(actor.Role), Tenant: actor.TenantName,
 		Zone: s.Preferences(r).Location().String(), DisplayName: user.DisplayName, Email: user.Email, Keys: strings.Join(user.SSHKeys, "\n"),
+	}
+	for _, line := range user.SSHKeys {
+		if key, ok := account.SSHKeyOf(line); ok {
+			m.KeyRows = append(m.KeyRows, accountview.KeyRow{Name: cmp.Or(key.Comment, "–"), Kind: key.Kind, Fingerprint: key.Fingerprint})
+		}
 	}
 	change(&m)
 	return s.Render(w, r, actor, status, page.AccountFrame("Account", route.Account()), accountview.AccountPage(m))

@@ -44,9 +44,9 @@ func (s *Server) tokenLives(r *http.Request, actor loom.Actor, chosen string) ([
 		longest = strconv.Itoa(*set.MaxTokenDays)
 		pairs = append(pairs, longest, ui.Count(*set.MaxTokenDays, "day", "days")+", the longest here")
 	}
-	pairs = append(pairs, tokenUntil, "until a day")
+	pairs = append(pairs, tokenUntil, "Until a date")
 	if set.MaxTokenDays == nil {
-		pairs = append(pairs, tokenNever, "no end")
+		pairs = append(pairs, tokenNever, "No expiry")
 	}
 	if !slices.Contains(pairs, chosen) {
 		chosen = longest
@@ -80,11 +80,10 @@ func (s *Server) tokensPage(w http.ResponseWriter, r *http.Request, actor loom.A
 		})
 	}
 	for _, sc := range loom.Scopes {
-		c := ui.Choice{Value: string(sc), Label: string(sc), Description: scopeTexts[sc], Checked: sc == scope}
 		if sc == loom.ScopeCatalogWrite && actor.May(loom.Publish, actor.InTenant()) != nil {
-			c.WhyNot = "For administrators only."
+			continue
 		}
-		m.Scopes = append(m.Scopes, c)
+		m.Scopes = append(m.Scopes, ui.Choice{Value: string(sc), Label: string(sc), Description: scopeTexts[sc], Checked: sc == scope})
 	}
 	if m.Expires, err = s.tokenLives(r, actor, days); err != nil {
 		return err
