@@ -66,6 +66,8 @@ func (u *Clusters) Log(ctx context.Context, actor loom.Actor, ref loom.TaskRef, 
 type LogSource struct {
 	Operation loom.OperationRef
 	Node      loom.NodeID
+	// Tasks are the numbers of the tasks whose lines are read, none for all.
+	Tasks []int
 }
 
 // InterleavedInput picks lines of several tasks in the order in which they were
@@ -101,7 +103,7 @@ type InterleavedLog struct {
 // Interleaved reads lines of all tasks of an operation or a node. NotFound as for
 // the cluster; Invalid for a cursor of another kind.
 func (u *Clusters) Interleaved(ctx context.Context, actor loom.Actor, of LogSource, in InterleavedInput) (InterleavedLog, error) {
-	r := store.OrderedRange{Attempt: in.Attempt, Levels: in.Levels, Limit: in.Limit, Unsettled: in.Whole}
+	r := store.OrderedRange{Attempt: in.Attempt, Levels: in.Levels, Tasks: of.Tasks, Limit: in.Limit, Unsettled: in.Whole}
 	if r.Limit == 0 {
 		r.Limit = defaultLogLimit
 	}
@@ -248,7 +250,7 @@ func (u *Clusters) InterleavedBack(ctx context.Context, actor loom.Actor, of Log
 	if err != nil {
 		return InterleavedLog{}, err
 	}
-	m.Unsettled = over // nobody follows it any more
+	m.Unsettled, m.Tasks = over, of.Tasks // nobody follows one that is over
 	var log store.OrderedLog
 	if of.Node != "" {
 		log, err = store.NodeLogBack(ctx, u.db, actor.Tenant, of.Operation.Cluster, of.Node, place, m)

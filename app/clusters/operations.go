@@ -273,6 +273,15 @@ func (u *Clusters) explainWaiting(ctx context.Context, tenant loom.TenantID, op 
 	return nil
 }
 
+// Retries numbers the operations that an operation belongs to: the one that was retried,
+// and each retry. NotFound.
+func (u *Clusters) Retries(ctx context.Context, actor loom.Actor, ref loom.OperationRef) ([]int, error) {
+	if err := u.seeOperation(ctx, actor, ref); err != nil {
+		return nil, err
+	}
+	return store.RetriesOf(ctx, u.kept, actor.Tenant, ref)
+}
+
 // NextTry is a task that failed and is tried again.
 type NextTry = store.NextTry
 

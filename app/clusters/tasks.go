@@ -97,6 +97,8 @@ func noTask(ref loom.TaskRef) error {
 type TaskListInput struct {
 	loom.Page
 	Statuses []loom.TaskStatus
+	// Again adds, to those of the statuses, those that failed and are tried again.
+	Again    bool
 	Node     loom.NodeID
 	Services []string
 	Actions  []loom.TaskAction
@@ -118,7 +120,7 @@ func (u *Clusters) TaskPage(ctx context.Context, actor loom.Actor, ref loom.Oper
 	if err := loom.InvalidFields(errs); err != nil {
 		return none, err
 	}
-	filter := store.TaskListFilter{Statuses: in.Statuses, Node: in.Node, Services: in.Services, Actions: in.Actions, Level: in.Level}
+	filter := store.TaskListFilter{Statuses: in.Statuses, Again: in.Again, Node: in.Node, Services: in.Services, Actions: in.Actions, Level: in.Level}
 	return pageByNumber(in.Page, fmt.Sprint(ref, filter), []string{"number", "-number"}, func(t TaskView) int { return t.Ref.Number },
 		func(r store.NumberRange) ([]TaskView, error) {
 			tasks, err := store.TasksInRange(ctx, u.db, actor.Tenant, ref, filter, r)
@@ -185,6 +187,15 @@ func (u *Clusters) TasksOn(ctx context.Context, actor loom.Actor, ref loom.Opera
 		return nil, err
 	}
 	return store.TasksOnNodes(ctx, u.db, actor.Tenant, ref, nodes)
+}
+
+// AttemptsOn lists when the tasks of an operation on the named nodes were tried, by number
+// of the task, the oldest try first. NotFound for the operation.
+func (u *Clusters) AttemptsOn(ctx context.Context, actor loom.Actor, ref loom.OperationRef, nodes []loom.NodeID) (map[int][]loom.Attempt, error) {
+	if err := u.seeOperation(ctx, actor, ref); err != nil {
+		return nil, err
+	}
+	return store.AttemptsOnNodes(ctx, u.db, actor.Tenant, ref, nodes)
 }
 
 // TasksNumbered lists the tasks of an operation with these numbers, by number; what

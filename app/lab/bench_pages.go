@@ -172,7 +172,6 @@ func pagesOf(cluster loom.ClusterID, node loom.NodeID, nodes, tasks int) []page 
 		{"its nodes", at + "/nodes"},
 		{"one node", at + "/nodes/" + string(node)},
 		{fmt.Sprintf("operation of %d tasks, graph", tasks), op},
-		{"its stages", op + "/stages"},
 		{"its timeline", op + "/timeline"},
 		{"its table of tasks", op + "/table"},
 		{"a task with its log", op + "/tasks/1"},

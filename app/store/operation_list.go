@@ -20,6 +20,15 @@ func textArray[T ~string](items []T) any {
 	return pq.Array(texts)
 }
 
+// intArray is an array for a statement, empty for no numbers.
+func intArray(numbers []int) any {
+	array := make(pq.Int64Array, len(numbers))
+	for i, n := range numbers {
+		array[i] = int64(n)
+	}
+	return array
+}
+
 // NumberRange picks a part of a list by running numbers, both ends exclusive and 0
 // for none. Down gives the highest numbers first. Limit 0 gives all.
 type NumberRange struct {
@@ -79,6 +88,29 @@ func OperationsInRange(ctx context.Context, q sqlx.ExtContext, tenant loom.Tenan
 		}
 	}
 	return operations, nil
+}
+
+// The chain of retries leads back to the operation that the first of them retried, and from
+// there to the last.
+const retriesOf = `
+WITH RECURSIVE back AS (
+    SELECT o.number, o.concerns, o.retries FROM operations o WHERE o.tenant_id = $1 AND o.cluster_id = $2 AND o.number = $3
+    UNION ALL
+    SELECT o.number, o.concerns, o.retries FROM back b JOIN operations o ON o.tenant_id = $1 AND o.cluster_id = $2 AND o.number = b.concerns
+    WHERE b.retries
+), forth AS (
+    SELECT min(b.number) AS number FROM back b
+    UNION ALL
+    SELECT o.number FROM forth f JOIN operations o ON o.tenant_id = $1 AND o.cluster_id = $2 AND o.concerns = f.number AND o.retries
+)
+SELECT number FROM forth WHERE number IS NOT NULL ORDER BY number`
+
+// RetriesOf numbers the operations that an operation belongs to: the one that was retried,
+// and each retry.
+func RetriesOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef) ([]int, error) {
+	var numbers []int
+	err := sqlx.SelectContext(ctx, q, &numbers, retriesOf, tenant, int64(ref.Cluster), ref.Number)
+	return numbers, wrap(err, "read the retries of operation %s", ref)
 }
 
 const operationStatus = `

@@ -136,6 +136,32 @@ func AttemptsByTask(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID
 	return attempts, nil
 }
 
+const attemptsOnNodes = `
+SELECT t.number AS task, a.number, a.status, a.started_at, a.ended_at FROM tasks t JOIN attempts a ON a.task_id = t.id
+WHERE t.operation_id = (SELECT o.id FROM operations o WHERE o.tenant_id = $1 AND o.cluster_id = $2 AND o.number = $3) AND NOT t.gate
+  AND t.node_id = ANY ($4::uuid[])
+ORDER BY a.started_at, t.number, a.number`
+
+// AttemptsOnNodes reads when the tasks of an operation on the named nodes were tried, by
+// number of the task, the oldest try first, with how each ended and nothing else.
+func AttemptsOnNodes(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef, nodes []loom.NodeID) (map[int][]loom.Attempt, error) {
+	var rows []struct {
+		Task      int          `db:"task"`
+		Number    int          `db:"number"`
+		Status    string       `db:"status"`
+		StartedAt time.Time    `db:"started_at"`
+		EndedAt   sql.NullTime `db:"ended_at"`
+	}
+	if err := sqlx.SelectContext(ctx, q, &rows, attemptsOnNodes, tenant, int64(ref.Cluster), ref.Number, textArray(nodes)); err != nil {
+		return nil, wrap(err, "read the attempts of operation %s", ref)
+	}
+	attempts := map[int][]loom.Attempt{}
+	for _, r := range rows {
+		attempts[r.Task] = append(attempts[r.Task], loom.Attempt{Number: r.Number, Status: loom.AttemptStatus(r.Status), Started: r.StartedAt, Ended: r.EndedAt.Time})
+	}
+	return attempts, nil
+}
+
 // TaskGate is a gate that a task waits for, and how many tasks it joins.
 type TaskGate struct {
 	Service string
@@ -195,13 +221,15 @@ const tasksInRange = `
 SELECT ` + taskReadColumns + `
 FROM tasks t LEFT JOIN nodes n ON n.id = t.node_id
 WHERE t.operation_id = (SELECT o.id FROM operations o WHERE o.tenant_id = $1 AND o.cluster_id = $2 AND o.number = $3) AND NOT t.gate
-  AND (cardinality($4::text[]) = 0 OR t.status = ANY ($4)) AND ($5 = '' OR t.node_id::text = $5)
+  AND (cardinality($4::text[]) = 0 OR t.status = ANY ($4) OR $9 AND t.status = 'ready' AND t.code <> 0) AND ($5 = '' OR t.node_id::text = $5)
   AND (cardinality($6::text[]) = 0 OR t.service = ANY ($6)) AND (cardinality($7::text[]) = 0 OR t.action = ANY ($7))
   AND ($8 = 0 OR t.level = $8)`
 
 // TaskListFilter narrows a list of tasks; empty fields do not filter.
 type TaskListFilter struct {
 	Statuses []loom.TaskStatus
+	// Again adds, to those of the statuses, those that failed and are tried again.
+	Again    bool
 	Node     loom.NodeID
 	Services []string
 	Actions  []loom.TaskAction
@@ -220,9 +248,9 @@ type ListedTask struct {
 // TasksInRange reads a part of the tasks of an operation, gates left out, with
 // what each waits for. It reads no more of the plan than that.
 func TasksInRange(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef, f TaskListFilter, r NumberRange) ([]ListedTask, error) {
-	end, args := r.sql("t.number", 9)
+	end, args := r.sql("t.number", 10)
 	var rows []taskReadRow
-	args = append([]any{tenant, int64(ref.Cluster), ref.Number, textArray(f.Statuses), f.Node, textArray(f.Services), textArray(f.Actions), f.Level}, args...)
+	args = append([]any{tenant, int64(ref.Cluster), ref.Number, textArray(f.Statuses), f.Node, textArray(f.Services), textArray(f.Actions), f.Level, f.Again}, args...)
 	if err := sqlx.SelectContext(ctx, q, &rows, tasksInRange+end, args...); err != nil {
 		return nil, wrap(err, "list tasks of operation %s", ref)
 	}

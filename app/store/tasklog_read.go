@@ -90,9 +90,10 @@ type OrderedLine struct {
 // OrderedRange picks lines of several tasks.
 type OrderedRange struct {
 	After LogPlace
-	// Attempt and Levels filter; 0 and none let all through.
+	// Attempt, Levels and Tasks, which are numbers, filter; 0 and none let all through.
 	Attempt int
 	Levels  []string
+	Tasks   []int
 	Limit   int
 	// Unsettled takes also lines before which others may still appear. Their places
 	// are no places to go on from.
@@ -117,6 +118,7 @@ SELECT l.xid::text AS xid, l.id, l.attempt, l.seq, l.at, l.stream, l.level, l.te
 FROM task_logs l JOIN tasks t ON t.id = l.task_id JOIN operations o ON o.id = t.operation_id
 WHERE %s AND (l.xid, l.id) > ($4::xid8, $5) AND ($6 = 0 OR l.attempt = $6)
   AND (cardinality($7::text[]) = 0 OR l.level = ANY ($7)) AND l.day BETWEEN $8::date AND $9::date
+  AND (cardinality($11::int[]) = 0 OR t.number = ANY ($11))
 ORDER BY l.xid, l.id LIMIT $10`
 
 const (
@@ -147,7 +149,7 @@ func readOrdered(ctx context.Context, q sqlx.ExtContext, query, days string, r O
 		return OrderedLog{}, err
 	}
 	var rows []orderedRow
-	args := append(of, strconv.FormatUint(r.After.Transaction, 10), r.After.Line, r.Attempt, textArray(r.Levels), within.First, within.Last, r.Limit+1)
+	args := append(of, strconv.FormatUint(r.After.Transaction, 10), r.After.Line, r.Attempt, textArray(r.Levels), within.First, within.Last, r.Limit+1, intArray(r.Tasks))
 	if err := sqlx.SelectContext(ctx, q, &rows, query, args...); err != nil {
 		return OrderedLog{}, err
 	}

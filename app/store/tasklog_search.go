@@ -21,6 +21,8 @@ type LogMatch struct {
 	// Unsettled, of a log of several tasks, takes also lines before which others may
 	// still appear: for one that has ended.
 	Unsettled bool
+	// Tasks, of a log of several tasks, are the numbers of those whose lines are read, none for all.
+	Tasks []int
 }
 
 // matches is the condition of a LogMatch; its arguments are the n-th and the next.
@@ -88,7 +90,7 @@ SELECT l.xid::text AS xid, l.id, l.attempt, l.seq, l.at, l.stream, l.level, l.te
 FROM task_logs l JOIN tasks t ON t.id = l.task_id JOIN operations o ON o.id = t.operation_id
 WHERE %s AND ($5 = 0 OR (l.xid, l.id) < ($4::xid8, $5))
   AND ($11 OR l.xid < pg_snapshot_xmin(pg_current_snapshot()) OR l.xid >= pg_snapshot_xmax(pg_current_snapshot()))
-  AND %s AND l.day BETWEEN $8::date AND $9::date
+  AND %s AND l.day BETWEEN $8::date AND $9::date AND (cardinality($12::int[]) = 0 OR t.number = ANY ($12))
 ORDER BY l.xid DESC, l.id DESC LIMIT $10`
 
 var (
@@ -116,7 +118,7 @@ func readBack(ctx context.Context, q sqlx.ExtContext, query, days string, before
 		return OrderedLog{}, err
 	}
 	var rows []orderedRow
-	args := append(of, strconv.FormatUint(before.Transaction, 10), before.Line, m.Contains, m.Errors, within.First, within.Last, m.Limit+1, m.Unsettled)
+	args := append(of, strconv.FormatUint(before.Transaction, 10), before.Line, m.Contains, m.Errors, within.First, within.Last, m.Limit+1, m.Unsettled, intArray(m.Tasks))
 	if err := sqlx.SelectContext(ctx, q, &rows, query, args...); err != nil {
 		return OrderedLog{}, err
 	}

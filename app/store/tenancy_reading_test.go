@@ -101,6 +101,14 @@ func init() {
 		"TasksOnNodes": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			return store.TasksOnNodes(ctx, tx, t, ownOperation, []loom.NodeID{ownNode})
 		},
+		"AttemptsOnNodes": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			attempts, err := store.AttemptsOnNodes(ctx, tx, t, ownOperation, []loom.NodeID{ownNode})
+			return leak(len(attempts) > 0), err
+		},
+		"RetriesOf": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			numbers, err := store.RetriesOf(ctx, tx, t, ownOperation)
+			return leak(len(numbers) > 0), err
+		},
 		"TasksNumbered": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			return store.TasksNumbered(ctx, tx, t, ownOperation, []int{1, 2, 3})
 		},

@@ -11,7 +11,8 @@ import (
 )
 
 // TestTasksOfALargePlanByKeyboard goes to tasks of a plan of more than 1,000 without
-// pointing: to the group in the picture, into it, to the task; and by the table.
+// pointing: to the group in the picture, to the table of its tasks, to the task; and by the table
+// of all.
 func TestTasksOfALargePlanByKeyboard(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
@@ -22,11 +23,16 @@ func TestTasksOfALargePlanByKeyboard(t *testing.T) {
 	for _, number := range []int{7, tasks/2 + 5} {
 		var group string
 		w.must(w.db.Get(&group, `SELECT 'g' || level || '-' || action FROM tasks WHERE cluster_id = $1 AND number = $2 AND NOT gate`, int64(op.Cluster), number))
-		b.Open(base + route.Operation(op))
-		hands.Activate("the group "+group, fmt.Sprintf("svg a[href$='open=%s']", group))
-		at(route.OperationGraph(op) + "?open=" + group)
+		b.Open(base + route.OperationGraph(op))
+		hands.Activate("the group "+group, fmt.Sprintf("svg a[data-node='%s']", group))
+		b.WaitFor("#tasks")
 		task := fmt.Sprintf("%s/tasks/%d", route.Operation(op), number)
-		hands.Activate("the task", fmt.Sprintf("svg a[href='%s']", task))
+		link := fmt.Sprintf("#tasks a[href='%s']", task)
+		if !b.Has(link) {
+			hands.Activate("the next page", "nav a[rel=next]")
+			b.WaitFor(link)
+		}
+		hands.Activate("the task", link)
 		at(task)
 		b.WaitText("Waits for")
 	}

@@ -30,7 +30,7 @@ func TestPagesMakeABoundedNumberOfQueries(t *testing.T) {
 			"home": "/", "clusters": "/clusters", "clusters found": "/clusters?q=done+status:active", "new cluster": "/clusters/new?template=web-cluster",
 			"cluster that runs": at, "its operation": at + "/panel?part=operation", "cluster": rest, "nodes": rest + "/nodes", "node": rest + "/nodes/" + node,
 			"services": rest + "/services", "operations": rest + "/operations", "config": rest + "/config", "delete": rest + "/delete",
-			"graph": op + "/graph", "stages": op + "/stages", "timeline": op + "/timeline", "table": op + "/table", "log": op + "/log", "head": op + "/panel",
+			"graph": op + "/graph", "timeline": op + "/timeline", "table": op + "/table", "log": op + "/log", "head": op + "/panel",
 			"task": op + "/tasks/1", "home part": "/home/clusters", "usage": "/usage", "activity": "/activity",
 		}
 	}

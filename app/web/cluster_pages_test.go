@@ -111,7 +111,7 @@ func TestEveryPageAnswers(t *testing.T) {
 		pages := []string{
 			route.Cluster(op.Cluster), route.ClusterNodes(op.Cluster), route.ClusterTab(op.Cluster, "services"), route.ClusterOperations(op.Cluster),
 			route.ClusterTab(op.Cluster, "config"), route.ClusterTab(op.Cluster, "ssh-config"), route.ClusterDelete(op.Cluster),
-			route.Operation(op), route.OperationGraph(op), route.OperationGraphSVG(op), route.OperationStages(op), route.OperationTasks(op), route.OperationPanel(op),
+			route.Operation(op), route.OperationGraph(op), route.OperationGraphSVG(op), route.OperationTasks(op), route.OperationPanel(op),
 			route.OperationGraph(op) + "?group=on", route.OperationGraph(op) + "?only=failed", route.OperationGraph(op) + "?hide=complete&group=on&open=1-create,x,9-",
 			route.OperationTasks(op) + "?status=waiting&action=install", route.OperationTasks(op) + "?status=nonsense",
 			route.Task(task), route.TaskPanel(task), route.TaskLogRaw(task, 1), route.Node(op.Cluster, view.Nodes[0].ID),

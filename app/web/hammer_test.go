@@ -165,7 +165,7 @@ func (h *hammer) addresses(id loom.ClusterID) []string {
 	one := route.Operation(op)
 	list = append(list, route.Node(id, loom.NodeID(place.Node)), route.Node(id, loom.NodeID(place.Node))+"/log", route.Task(task), route.Task(task)+"/log",
 		rest+fmt.Sprintf("/operations/%d", op.Number), rest+fmt.Sprintf("/operations/%d/tasks", op.Number), rest+fmt.Sprintf("/operations/%d/log", op.Number))
-	for _, view := range []string{"", "/graph", "/graph.svg", "/stages", "/timeline", "/table", "/log", "/panel", "/retry", "/rollback"} {
+	for _, view := range []string{"", "/graph", "/graph.svg", "/timeline", "/table", "/log", "/panel", "/retry", "/rollback"} {
 		list = append(list, one+view)
 	}
 	return list

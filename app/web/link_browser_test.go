@@ -80,7 +80,7 @@ func TestOpenPagesTell(t *testing.T) {
 	title("(complete)")
 	b.Wait("the end is said", func() bool { return hears(b) == "Create of shop is complete." })
 
-	b.Open(server.URL + route.OperationStages(op))
+	b.Open(server.URL + route.OperationTasks(op))
 	title("(complete) Create shop")
 	w.db.MustExec(`UPDATE operations SET ended_at = now() - interval '1 hour' WHERE cluster_id = $1`, int64(op.Cluster))
 	refreshAll(b)

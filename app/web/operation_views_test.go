@@ -26,8 +26,8 @@ func TestTimeline(t *testing.T) {
 	w.get("ana", route.OperationTimeline(op)+"?by=node&sort=busy&page=99").is(200, "gantt-bar")
 	w.part("ana", route.OperationTimeline(op)+"?by=step", clusterview.OperationViewID).is(200, `id="operation-view"`, "by=step").lacks("<main")
 	w.get("eve", route.OperationTimeline(op)).is(404)
-	// The view that was chosen is the one that opens.
-	w.send("ana", http.MethodGet, route.Operation(op), nil, "Cookie", "loom-dev="+w.cookies["ana"]+"; loom-plan-view=timeline").is(200, "c-gantt")
+	// It is the view that opens.
+	w.get("ana", route.Operation(op)).is(200, "c-gantt")
 }
 
 func TestManyNodesArePaged(t *testing.T) {
@@ -40,7 +40,7 @@ func TestManyNodesArePaged(t *testing.T) {
 	first := w.get("ana", route.OperationTimeline(op)+"?by=node").is(200, "1–40 of 50 nodes", `rel="next"`)
 	w.get("ana", link(t, first, `rel="next"`)).is(200, "41–50 of 50 nodes", `rel="prev"`)
 	// The lists of a large plan are of groups that lead to the table.
-	stages := w.get("ana", route.OperationStages(op)).is(200, "create × 50", "50 complete", "stage=1")
+	stages := w.get("ana", route.OperationGraph(op)).is(200, "create × 50", "50 complete", "stage=1")
 	stages.lacks("create on ")
 	w.get("ana", strings.ReplaceAll(link(t, stages, "stage=1"), "&amp;", "&")).is(200, ">create ").lacks(">install nginx</a>", ">install haproxy</a>")
 	// Every task is reached page by page.
@@ -60,11 +60,10 @@ func TestManyNodesArePaged(t *testing.T) {
 	if total := view.Progress().Total; len(seen) != total {
 		t.Errorf("the pages of the table have %d of %d tasks", len(seen), total)
 	}
-	graph := w.get("ana", route.OperationGraph(op)).is(200, "is-group", "50 × create", "By service", "Fit width")
-	open := link(t, graph, `data-node="g1-create"`)
-	w.get("ana", open).is(200, `data-node="t1"`, "Close groups")
+	graph := w.get("ana", route.OperationGraph(op)).is(200, "is-group", "50 × create", "By service")
+	w.get("ana", link(t, graph, `data-node="g1-create"`)).is(200, ">create </a>").lacks(">confirm </a>")
 	w.get("ana", route.OperationGraph(op)+"?group=on&by=service").is(200, "nginx")
-	w.get("ana", route.OperationGraph(op)+"?group=on&by=node&size=fit").is(200, "tasks", "data-fit")
+	w.get("ana", route.OperationGraph(op)+"?group=on&by=node").is(200, "tasks")
 }
 
 func TestLogsOfManyTasks(t *testing.T) {

@@ -85,7 +85,7 @@ func TestTaskBesideItsPlan(t *testing.T) {
 	w.runSome(op, 1, 2)
 	task := loom.TaskRef{Operation: op, Number: 2}
 	w.log(task, "stdout", "hello")
-	for _, at := range []string{route.OperationGraph(op), route.OperationStages(op), route.OperationTimeline(op), route.OperationTasks(op)} {
+	for _, at := range []string{route.OperationGraph(op), route.OperationTimeline(op), route.OperationTasks(op)} {
 		w.get("ana", at).is(200, `id="task-side"`, `data-tasks="`+route.Operation(op)+`/tasks/"`, `href="`+route.Task(task)+`"`)
 	}
 	side := w.part("ana", route.Task(task), clusterview.TaskSideID).is(200, `<h2 id="task-side-title" tabindex="-1">`, "hello", "Waits for", `id="task-log"`, `data-every="3"`, "side=1").lacks("<main", "<title>", "<h1", `id="log"`)

@@ -77,7 +77,7 @@ func TestTaskOpensBesideItsPlan(t *testing.T) {
 
 	// There is no room beside in a narrow window.
 	b.Size(390)
-	b.Open(base + route.OperationStages(op))
+	b.Open(base + route.OperationTasks(op))
 	hands.Activate("a task of the list", fmt.Sprintf("#operation-view a[href='%s']", route.Task(task)))
 	b.WaitFor("h1")
 	at(route.Task(task))

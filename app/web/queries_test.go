@@ -90,7 +90,7 @@ func TestPagesMakeFewQueries(t *testing.T) {
 	}
 	c := w.counted()
 	pages := map[string]func(loom.OperationRef) string{
-		"timeline": route.OperationTimeline, "table": route.OperationTasks, "stages": route.OperationStages, "graph": route.OperationGraph,
+		"timeline": route.OperationTimeline, "table": route.OperationTasks, "graph": route.OperationGraph,
 		"log": route.OperationLog, "panel": route.OperationPanel,
 		"task":     func(op loom.OperationRef) string { return route.Task(loom.TaskRef{Operation: op, Number: 3}) },
 		"cluster":  func(op loom.OperationRef) string { return route.Cluster(op.Cluster) },

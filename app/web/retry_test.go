@@ -37,7 +37,7 @@ func TestWhatIsTriedAgainIsSeen(t *testing.T) {
 		w.log(ref, "stderr", "unable to bind port 80")
 		w.tryAgain(ref, "hello.sh exited with 1")
 	}
-	for _, at := range []string{route.OperationGraph(op), route.OperationStages(op), route.OperationTasks(op)} {
+	for _, at := range []string{route.OperationGraph(op), route.OperationTasks(op)} {
 		page := w.get("ana", at).is(200, "2 complete, 2 retrying", "2 tasks failed and are tried again.", "Log of attempt 1", "as attempt 2, after: hello.sh exited with 1", ">Retrying<")
 		for _, ref := range []loom.TaskRef{one, two} {
 			page.has(`href="`+route.Task(ref)+`"`, `href="`+route.TaskAttempt(ref, 1)+`#log"`)
@@ -46,7 +46,7 @@ func TestWhatIsTriedAgainIsSeen(t *testing.T) {
 	}
 	w.get("ana", route.OperationGraph(op)).is(200, "is-retry", "retrying, stage")
 	w.get("ana", route.OperationGraph(op)+"?group=on").is(200, "is-retry")
-	w.get("ana", route.OperationGraph(op)+"?only=failed").is(200, "is-retry").lacks("No task is left")
+	w.get("ana", route.OperationGraph(op)+"?status=failed").is(200, "is-retry").lacks("No task matches")
 	w.get("ana", route.OperationTimeline(op)+"?by=step").is(200, "2 retrying")
 	w.get("ana", route.Cluster(op.Cluster)).is(200, "2 tasks failed and are tried again.", `href="`+route.Task(two)+`"`)
 	panel := w.get("ana", route.Task(one)).is(200, ">Retrying<", "It is tried again at", "as attempt 2.")

@@ -66,7 +66,7 @@ func Dependencies(w dependencies.Graph) DependencyGraph {
 	if len(w.Vertices) == 0 || len(w.Vertices) > MaxVertices || len(w.Edges) > MaxEdges {
 		return DependencyGraph{}
 	}
-	g := &graph{gap: EdgeGap}
+	g := &graph{along: BoxWidth, across: BoxHeight, gap: EdgeGap}
 	level := levels(w)
 	connected := make([]bool, len(w.Vertices))
 	for _, t := range w.Edges {

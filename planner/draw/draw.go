@@ -1,13 +1,13 @@
-// Package draw lays a plan out as a picture: boxes in columns, curves between
-// them. It gives numbers and paths, no markup; pages render them and look the
+// Package draw lays a plan out as a picture: boxes in rows, a stage each, curves
+// between them. It gives numbers and paths, no markup; pages render them and look the
 // state of each task up by its number.
 //
 // It is pure, as the planner is. Positions depend on the plan and the options
 // alone, never on the state of tasks, so a picture can be kept per plan while
 // only its classes change. What a newcomer gets wrong: a gate is not always
 // drawn. One with a single task on either side, or two on both, costs no more
-// as plain curves and is left out; any other is a small joint in the gap behind
-// its column, so a picture has N + M curves there and not N × M. Nor is an edge
+// as plain curves and is left out; any other is a small joint in the gap below
+// its row, so a picture has N + M curves there and not N × M. Nor is an edge
 // that follows from others drawn: what comes before and behind a box stays the
 // same without it. The end gate is never drawn.
 //
@@ -25,9 +25,10 @@ import (
 const (
 	BoxWidth  = 176
 	BoxHeight = 52
-	ColumnGap = 56
-	RowGap    = 16
-	Margin    = 16
+	// StageGap is between the rows of a plan, RowGap between the boxes of a row.
+	StageGap = 36
+	RowGap   = 16
+	Margin   = 16
 	// JointRadius is the radius of a joint.
 	JointRadius = 4
 )
@@ -50,7 +51,7 @@ const (
 )
 
 // MostBoxes is how many boxes a picture has at most: one that would have more is
-// grouped by level and action, whatever the options say, with nothing expanded.
+// grouped by level and action, whatever the options say.
 const MostBoxes = 2000
 
 // By says which tasks of a level share the box of a group.
@@ -104,8 +105,6 @@ type Options struct {
 	Grouping Grouping
 	// By is how tasks are grouped where they are.
 	By By
-	// Expanded groups are drawn task by task in a grouped picture.
-	Expanded map[Group]bool
 	// Only, when set, says which tasks are drawn, by number; others and their
 	// edges are left out.
 	Only func(number int) bool
@@ -117,7 +116,7 @@ type Drawing struct {
 	// Grouped says that some box may stand for several tasks; Capped that there would
 	// have been more than MostBoxes otherwise.
 	Grouped, Capped bool
-	// Boxes come by column, then row: the order for the keyboard.
+	// Boxes come by row, then from left to right: the order for the keyboard.
 	Boxes  []Box
 	Joints []Joint
 	Edges  []Edge

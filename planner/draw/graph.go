@@ -8,18 +8,20 @@ import (
 	"loom/app/loom"
 )
 
-// graph is a picture in the making: vertices in layers and the parts of the
+// graph is a picture in the making, from left to right; that of a plan is turned when it
+// is done, and goes down. It is vertices in layers and the parts of the
 // edges between neighbouring layers. Layer 2·column holds boxes, the odd layer
 // behind it the joints in the gap. An edge that passes a layer has a
 // bend there.
 type graph struct {
 	// grouped and capped are as in a Drawing.
 	grouped, capped bool
+	// along and across are how long a box is in the direction of the edges and across it,
 	// gap is the distance of columns.
-	gap    int
-	boxes  []Box
-	joints []Joint
-	edges  []line
+	along, across, gap int
+	boxes              []Box
+	joints             []Joint
+	edges              []line
 
 	vertices []vertex
 	layers   [][]int
@@ -68,7 +70,7 @@ func build(plan loom.Plan, o Options) *graph {
 			drawn++
 		}
 	}
-	g := &graph{gap: ColumnGap, grouped: o.Grouping == Always || o.Grouping == Auto && drawn > GroupAbove}
+	g := &graph{along: BoxHeight, across: BoxWidth, gap: StageGap, grouped: o.Grouping == Always || o.Grouping == Auto && drawn > GroupAbove}
 	boxOf := g.box(plan, o, shows)
 	if len(g.boxes) > MostBoxes {
 		g.boxes, g.grouped, g.capped = nil, true, true
@@ -90,7 +92,7 @@ func (g *graph) box(plan loom.Plan, o Options, shows []bool) []int {
 			continue
 		}
 		key := GroupOf(t, o.By)
-		if !g.grouped || o.Expanded[key] {
+		if !g.grouped {
 			boxOf[t.Number] = len(g.boxes)
 			g.boxes = append(g.boxes, Box{
 				ID: fmt.Sprintf("t%d", t.Number), Level: t.Level, Action: t.Action, Service: t.Service,

@@ -10,8 +10,8 @@ import (
 const placeRounds = 4
 
 // spacing is the least distance between the centres of two neighbours of a layer.
-func spacing(a, b kind) int {
-	height := map[kind]int{box: BoxHeight, joint: 2 * JointRadius, bend: 4}
+func (g *graph) spacing(a, b kind) int {
+	height := map[kind]int{box: g.across, joint: 2 * JointRadius, bend: 4}
 	gap := RowGap
 	if a != box && b != box {
 		gap = RowGap / 2
@@ -26,7 +26,7 @@ func (g *graph) place() {
 		y := 0
 		for i, v := range layer {
 			if i > 0 {
-				y += spacing(g.vertices[layer[i-1]].kind, g.vertices[v].kind)
+				y += g.spacing(g.vertices[layer[i-1]].kind, g.vertices[v].kind)
 			}
 			g.vertices[v].y = y
 		}
@@ -71,7 +71,7 @@ func (g *graph) place() {
 func (g *graph) half(v int) int {
 	switch g.vertices[v].kind {
 	case box:
-		return BoxHeight / 2
+		return g.across / 2
 	case joint:
 		return JointRadius
 	}
@@ -87,7 +87,7 @@ func (g *graph) settle(layer, wanted []int) {
 	offset := make([]int, len(layer))
 	for i := range layer {
 		if i > 0 {
-			offset[i] = offset[i-1] + spacing(g.vertices[layer[i-1]].kind, g.vertices[layer[i]].kind)
+			offset[i] = offset[i-1] + g.spacing(g.vertices[layer[i-1]].kind, g.vertices[layer[i]].kind)
 		}
 		b := block{wanted[i] - offset[i], 1, i}
 		for len(blocks) > 0 {
@@ -117,9 +117,9 @@ func floorDiv(a, b int) int {
 
 // left and right are the x at which curves reach and leave a vertex.
 func (g *graph) left(v int) int {
-	x := Margin + g.vertices[v].layer/2*(BoxWidth+g.gap)
+	x := Margin + g.vertices[v].layer/2*(g.along+g.gap)
 	if g.vertices[v].layer%2 == 1 {
-		x += BoxWidth + g.gap/2
+		x += g.along + g.gap/2
 	}
 	if g.vertices[v].kind == joint {
 		x -= JointRadius
@@ -132,12 +132,13 @@ func (g *graph) right(v int) int {
 	case g.vertices[v].kind == joint:
 		return g.left(v) + 2*JointRadius
 	case g.vertices[v].layer%2 == 0:
-		return g.left(v) + BoxWidth
+		return g.left(v) + g.along
 	}
 	return g.left(v)
 }
 
-// drawing reads the picture off the graph.
+// drawing reads the picture off the graph, whose layers become rows: what the layout calls x
+// goes down.
 func (g *graph) drawing() Drawing {
 	d := Drawing{Grouped: g.grouped, Capped: g.capped}
 	for _, layer := range g.layers {
@@ -145,22 +146,22 @@ func (g *graph) drawing() Drawing {
 			switch vx := g.vertices[v]; vx.kind {
 			case box:
 				b := g.boxes[vx.item]
-				b.X, b.Y = g.left(v), vx.y-BoxHeight/2
+				b.X, b.Y = vx.y-BoxWidth/2, g.left(v)
 				d.Boxes = append(d.Boxes, b)
 			case joint:
 				j := g.joints[vx.item]
-				j.X, j.Y = g.left(v)+JointRadius, vx.y
+				j.X, j.Y = vx.y, g.left(v)+JointRadius
 				d.Joints = append(d.Joints, j)
 			}
-			d.Height = max(d.Height, g.vertices[v].y+g.half(v)+Margin)
+			d.Width = max(d.Width, g.vertices[v].y+g.half(v)+Margin)
 		}
 	}
 	for _, b := range d.Boxes {
-		d.Width = max(d.Width, b.X+BoxWidth+Margin)
+		d.Height = max(d.Height, b.Y+BoxHeight+Margin)
 	}
 	for _, e := range g.edges {
 		d.Edges = append(d.Edges, Edge{
-			From: g.id(e.from), To: g.id(e.to), Path: g.path(e.via), Critical: e.critical,
+			From: g.id(e.from), To: g.id(e.to), Path: writeDown(g.curves(e.via, 0)), Critical: e.critical,
 		})
 	}
 	return d
@@ -172,9 +173,6 @@ func (g *graph) id(e end) string {
 	}
 	return g.boxes[e.item].ID
 }
-
-// path writes an edge: a curve through each gap, a straight line past each column.
-func (g *graph) path(via []int) string { return write(g.curves(via, 0)) }
 
 // curves returns the curves of an edge, one through each gap, moved down by shift.
 // Bends in gaps only served the order, so curves ignore them.
@@ -209,7 +207,17 @@ func (c cubic) point(percent int) [2]int {
 	return p
 }
 
-// write returns curves as an SVG path, with level lines between them.
+// writeDown returns curves of a picture that goes down.
+func writeDown(curves []cubic) string {
+	for i, c := range curves {
+		for k, p := range c {
+			curves[i][k] = [2]int{p[1], p[0]}
+		}
+	}
+	return write(curves)
+}
+
+// write returns curves as an SVG path, with straight lines between them.
 func write(curves []cubic) string {
 	var b strings.Builder
 	for i, c := range curves {
@@ -217,7 +225,7 @@ func write(curves []cubic) string {
 		case i == 0:
 			fmt.Fprintf(&b, "M%d %d", c[0][0], c[0][1])
 		case c[0] != curves[i-1][3]:
-			fmt.Fprintf(&b, "H%d", c[0][0])
+			fmt.Fprintf(&b, "L%d %d", c[0][0], c[0][1])
 		}
 		fmt.Fprintf(&b, "C%d %d %d %d %d %d", c[1][0], c[1][1], c[2][0], c[2][1], c[3][0], c[3][1])
 	}

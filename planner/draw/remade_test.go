@@ -49,11 +49,7 @@ func TestDrawMachinesMadeAnew(t *testing.T) {
 		check(t, plan, d)
 		checkOrder(t, plan, d, nil)
 		for _, by := range []By{ByAction, ByService, ByNode} {
-			open := map[Group]bool{}
-			for _, task := range plan.Tasks {
-				open[GroupOf(&task, by)] = r.IntN(3) == 0
-			}
-			d := Draw(plan, Options{Grouping: Always, By: by, Expanded: open})
+			d := Draw(plan, Options{Grouping: Always, By: by})
 			var drawn []int
 			for _, b := range d.Boxes {
 				drawn = append(drawn, b.Tasks...)

@@ -39,8 +39,8 @@ export function enhance(dag) {
   for (const type of ['pointerover', 'pointerleave', 'focusin']) dag.addEventListener(type, (event) => point(event.target));
   dag.addEventListener('focusout', (event) => point(event.relatedTarget));
 
-  // A picture wider than its box begins where something failed or runs.
+  // A picture higher than its box begins where something failed or runs.
   const first = dag.querySelector('.is-failed') ?? dag.querySelector('.is-retry, .is-running');
-  const past = first ? first.getBoundingClientRect().right - dag.getBoundingClientRect().right : -1;
-  if (past > 0) dag.scrollLeft += past + dag.clientWidth / 2;
+  const past = first ? first.getBoundingClientRect().bottom - dag.getBoundingClientRect().bottom : -1;
+  if (past > 0) dag.scrollTop += past + dag.clientHeight / 2;
 }

@@ -125,7 +125,7 @@ func previewModel() clusterview.PreviewModel {
 		Effects: []clusterview.EffectGroup{{Sign: ui.SignCreate, Text: "13 nodes", Lines: []clusterview.Effect{
 			{Text: "1 × haproxy", Detail: "small", Nodes: "node 1000"}, {Text: "12 × nginx", Detail: "small", MoreNodes: "nodes 1001, 1002"}}}},
 		Link: "https://loom.example/previews/p", Runs: "2 tasks in 2 stages",
-		Warnings: []string{"One node holds everything."}, Graph: graph(), GraphURL: "/previews/ab-cd/graph.svg", Stages: stages(true), Config: "{}",
+		Warnings: []string{"One node holds everything."}, Graphs: []ui.DAGModel{graph()}, GraphURL: "/previews/ab-cd/graph.svg", Stages: stages(true), Config: "{}",
 		Fields: []ui.FieldModel{{Name: "providerFields.token", Label: "Access token", Kind: ui.FieldPassword}},
 		Apply:  "Create shop-front", Busy: "Creating…", EditHref: "/clusters/new?preview=ab-cd",
 	}
@@ -258,12 +258,12 @@ func deleteModel() clusterview.DeleteModel {
 	}
 }
 
-var views = []ui.Tab{{Label: "Graph", Href: "/clusters/00000042/operations/1/graph", Current: true}, {Label: "Stages", Href: "/clusters/00000042/operations/1/stages"}}
+var views = []ui.Tab{{Label: "Graph", Href: "/clusters/00000042/operations/1/graph", Current: true}, {Label: "Tasks", Href: "/clusters/00000042/operations/1/table"}}
 
 func operationModel() clusterview.OperationModel {
 	return clusterview.OperationModel{
 		Head: clusterview.OperationHead{
-			Ref: ref, Title: "Create", State: ui.OperationState(loom.OperationFailing, false), Segments: ui.SegmentsModel{ID: "segments", Complete: 1, Running: 1, Failed: 1, Retrying: 9, Rest: 3},
+			Ref: ref, Title: "Create", State: ui.OperationState(loom.OperationFailing, false), Segments: &ui.SegmentsModel{ID: "segments", Complete: 1, Running: 1, Failed: 1, Retrying: 9, Rest: 3},
 			Facts: []ui.Def{{Term: "By", Text: "ana"}}, Message: "1 task failed.", Waiting: "It is ending: 1 task that was begun still runs.",
 			Failed:  []clusterview.TaskLink{{Text: "install nginx on web-2", Href: "/clusters/00000042/operations/1/tasks/3", Since: "status 100"}},
 			Running: []clusterview.TaskLink{{Text: "confirm on web-1", Href: "/clusters/00000042/operations/1/tasks/2", Since: "8 s"}},
@@ -271,20 +271,19 @@ func operationModel() clusterview.OperationModel {
 				When: "at 12:00:30 UTC as attempt 2, after: exited with 1", Log: "/clusters/00000042/operations/1/tasks/4?attempt=1#log", LogText: "Log of attempt 1"}}},
 		},
 		View: clusterview.OperationView{Ref: ref, Views: views, Live: "/clusters/00000042/operations/1/graph", Graph: &clusterview.GraphModel{
-			DAG: graph(), Note: "The tasks are grouped.", Options: []clusterview.Choices{{Label: "Show", Options: []ui.Tab{{Label: "All", Href: "/clusters/00000042/operations/1/graph", Current: true}, {Label: "Hide complete", Href: "/clusters/00000042/operations/1/graph?hide=complete"}}}},
+			Pictures: []ui.DAGModel{graph()}, Note: "The tasks are grouped.", Options: []clusterview.Choices{{Label: "Boxes", Options: []ui.Tab{{Label: "Tasks", Href: "/clusters/00000042/operations/1/graph", Current: true}, {Label: "By action", Href: "/clusters/00000042/operations/1/graph?group=on"}}}},
 			SVG: "/clusters/00000042/operations/1/graph.svg", Stages: stages(false),
 		}},
 	}
 }
 
-func stagesView() clusterview.OperationView {
-	return clusterview.OperationView{Ref: ref, Views: views, Live: "/clusters/00000042/operations/1/stages", Stages: stages(false)}
-}
+var filters = &clusterview.TaskFilters{Action: "/clusters/00000042/operations/1/table", Clear: "/clusters/00000042/operations/1/table", Filtered: true, Keep: []ui.Option{{Label: "by", Value: "node"}},
+	Levels: []ui.Option{{Label: "All stages"}}, Statuses: []ui.Option{{Label: "All states"}}, Nodes: []ui.Option{{Label: "All nodes"}},
+	Services: []ui.Option{{Label: "All services"}}, Verbs: []ui.Option{{Label: "All actions"}}}
 
 func tableView() clusterview.OperationView {
-	return clusterview.OperationView{Ref: ref, Views: views, Live: "/clusters/00000042/operations/1/table", Table: &clusterview.TaskTable{
-		Now: now, Action: "/clusters/00000042/operations/1/table", Filtered: true, Pages: ui.PaginationModel{Label: "Pages of tasks", Text: "100 tasks", Next: "/clusters/00000042/operations/1/table?after=x"}, Levels: []ui.Option{{Label: "All stages"}}, Statuses: []ui.Option{{Label: "All states"}}, Nodes: []ui.Option{{Label: "All nodes"}},
-		Services: []ui.Option{{Label: "All services"}}, Verbs: []ui.Option{{Label: "All actions"}},
+	return clusterview.OperationView{Ref: ref, Views: views, Live: "/clusters/00000042/operations/1/table", Filters: filters, Table: &clusterview.TaskTable{
+		Now: now, Clear: "/clusters/00000042/operations/1/table", Pages: ui.PaginationModel{Label: "Pages of tasks", Text: "100 tasks", Next: "/clusters/00000042/operations/1/table?after=x"},
 		Rows: []clusterview.TaskRow{{Number: "2", Href: "/clusters/00000042/operations/1/tasks/2", Stage: "2", Node: "web-1", NodeHref: "/clusters/00000042/nodes/n1", Service: "nginx", Action: "install",
 			State: ui.TaskState(loom.TaskRunning), Attempt: "1", Started: now.Add(-8 * time.Second)}},
 	}}
@@ -344,11 +343,9 @@ func revealModel() clusterview.RevealModel {
 	return clusterview.RevealModel{Hostname: "web-1", User: "loom", Password: "made-up", Again: "/clusters/00000042/nodes/n1/reveal"}
 }
 
-func groupedStages() clusterview.OperationView {
-	m := stagesView()
-	m.Stages = []clusterview.Stage{{Number: 1, Count: 480, Groups: []clusterview.StageGroup{{Text: "install nginx × 480", Summary: "1 failed, 479 complete", State: ui.TaskState(loom.TaskFailed), Critical: true,
+func groupedStages() []clusterview.Stage {
+	return []clusterview.Stage{{Number: 1, Count: 480, Groups: []clusterview.StageGroup{{Text: "install nginx × 480", Summary: "1 failed, 479 complete", State: ui.TaskState(loom.TaskFailed), Critical: true,
 		Href: "/clusters/00000042/operations/1/table?stage=1&action=install&service=nginx"}}}}
-	return m
 }
 
 func timelineView() clusterview.OperationView {

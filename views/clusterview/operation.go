@@ -15,10 +15,11 @@ type OperationModel struct {
 
 // OperationHead is the top of that page, which lives.
 type OperationHead struct {
-	Ref      loom.OperationRef
-	Title    string
-	State    ui.State
-	Segments ui.SegmentsModel
+	Ref   loom.OperationRef
+	Title string
+	State ui.State
+	// Segments is how far it is, nil once it is complete.
+	Segments *ui.SegmentsModel
 	Facts    []ui.Def
 	Message  string
 	// Tone is that of the message.
@@ -30,8 +31,9 @@ type OperationHead struct {
 	// Failed are the tasks that failed, Running those under way.
 	Failed, Running []TaskLink
 	Retrying        RetryList
-	// Actions are what can be done about it now.
+	// Actions are what can be done about it now, the first ones; Menu has the others.
 	Actions []ui.ButtonModel
+	Menu    []ui.MenuItem
 }
 
 // RetryList is the tasks that failed and are tried again, the first of Count.
@@ -51,17 +53,17 @@ type RetryLink struct {
 	Actions []ui.ButtonModel
 }
 
-// OperationView is one of the ways to look at the plan: with Graph, Stages or
-// Table filled in.
+// OperationView is one of the ways to look at an operation: with Graph, Time, Table or Log
+// filled in. All of them show what passes the filters.
 type OperationView struct {
 	Ref   loom.OperationRef
 	Views []ui.Tab
 	// Live is where the view is fetched again.
-	Live   string
-	Graph  *GraphModel
-	Stages []Stage
-	Table  *TaskTable
-	Time   *TimelineView
+	Live    string
+	Filters *TaskFilters
+	Graph   *GraphModel
+	Table   *TaskTable
+	Time    *TimelineView
 	// Log is read as it comes, and not fetched again as a whole.
 	Log *ui.LogModel
 }
@@ -76,8 +78,8 @@ type Choices struct {
 type TimelineView struct {
 	Options []Choices
 	Chart   ui.TimelineModel
-	// Nothing says that nothing has begun yet.
-	Nothing bool
+	// Nothing says that nothing has begun yet, or passes where it is Filtered.
+	Nothing, Filtered bool
 	Nodes   []CourseRow
 	Pages   ui.PaginationModel
 }
@@ -93,25 +95,32 @@ type CourseRow struct {
 
 // GraphModel is the plan as a picture, with the same as a list.
 type GraphModel struct {
-	DAG ui.DAGModel
+	// Pictures are none where nothing passes the filters.
+	Pictures []ui.DAGModel
 	// Options are links that change what is drawn; Note says what could not be.
 	Options []Choices
 	Note    string
 	SVG     string
 	Stages  []Stage
-	// Nothing says that the options leave nothing to draw.
-	Nothing bool
 }
 
-// TaskTable is all tasks with filters.
+// TaskFilters choose which tasks the views show.
+type TaskFilters struct {
+	// Action is the page of the view, Keep what else its address has, Clear the page without
+	// filters.
+	Action, Clear                            string
+	Keep                                     []ui.Option
+	Statuses, Nodes, Services, Verbs, Levels []ui.Option
+	Filtered                                 bool
+}
+
+// TaskTable is a page of the tasks.
 type TaskTable struct {
-	Action                           string
-	Statuses, Nodes, Services, Verbs []ui.Option
-	Levels                           []ui.Option
-	Filtered                         bool
-	Rows                             []TaskRow
-	Pages                            ui.PaginationModel
-	Now                              time.Time
+	// Clear is the page without filters.
+	Clear string
+	Rows  []TaskRow
+	Pages ui.PaginationModel
+	Now   time.Time
 }
 
 // TaskRow is a task in the table.

@@ -33,8 +33,9 @@ type PreviewModel struct {
 	Moved    []ui.ChangeModel
 	Warnings []string
 	// Runs sums the plan up: "21 tasks in 9 stages".
-	Runs     string
-	Graph    ui.DAGModel
+	Runs string
+	// Graphs are pictures of the plan, the widest first.
+	Graphs   []ui.DAGModel
 	GraphURL string
 	Stages   []Stage
 	// Config as JSON, empty for a delete.

@@ -159,7 +159,7 @@ func PreviewPage(m PreviewModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.DAG(m.Graph).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Graph(m.Graphs).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

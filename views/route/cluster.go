@@ -106,7 +106,7 @@ func operation(ref loom.OperationRef, rest ...string) string {
 	return join(append([]string{"clusters", ref.Cluster.String(), "operations", strconv.Itoa(ref.Number)}, rest...)...)
 }
 
-// Operation is the page of an operation, with its plan.
+// Operation is the page of an operation: its timeline.
 func Operation(ref loom.OperationRef) string { return operation(ref) }
 
 // OperationGraph is the graph view of an operation's plan.
@@ -114,9 +114,6 @@ func OperationGraph(ref loom.OperationRef) string { return operation(ref, "graph
 
 // OperationGraphSVG is the graph as a downloadable SVG.
 func OperationGraphSVG(ref loom.OperationRef) string { return operation(ref, "graph.svg") }
-
-// OperationStages is the stage list, the text form of the graph.
-func OperationStages(ref loom.OperationRef) string { return operation(ref, "stages") }
 
 // OperationTasks is the table of an operation's tasks.
 func OperationTasks(ref loom.OperationRef) string { return operation(ref, "table") }

@@ -67,7 +67,6 @@ func TestURLs(t *testing.T) {
 		route.Operation(op):                                       "/clusters/00000042/operations/3",
 		route.OperationGraph(op):                                  "/clusters/00000042/operations/3/graph",
 		route.OperationGraphSVG(op):                               "/clusters/00000042/operations/3/graph.svg",
-		route.OperationStages(op):                                 "/clusters/00000042/operations/3/stages",
 		route.OperationTasks(op):                                  "/clusters/00000042/operations/3/table",
 		route.OperationPanel(op):                                  "/clusters/00000042/operations/3/panel",
 		route.OperationVerb(op, "pause"):                          "/clusters/00000042/operations/3/pause",

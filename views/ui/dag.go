@@ -26,10 +26,37 @@ type DAGModel struct {
 	// Title and Description are for those who do not see the picture.
 	Title, Description string
 	Width, Height      int
-	// Fit makes a wide picture as narrow as the page.
-	Fit   bool
-	Nodes []DAGNode
-	Edges []DAGEdge
+	Nodes              []DAGNode
+	Edges              []DAGEdge
+}
+
+// DAGFit is the narrowest room in which a picture is shown.
+type DAGFit string
+
+// The rooms: a phone, a tablet or a small window, and a large one.
+const (
+	FitsPhones  DAGFit = "s"
+	FitsWindows DAGFit = "m"
+	FitsLarge   DAGFit = "l"
+)
+
+// Widths of pictures in pixels, up to which they are not made smaller than .6 of their size
+// in a room: of 356, 638 and 1102 pixels. No picture should be wider than WidestDAG.
+const (
+	phonesDAG  = 592
+	windowsDAG = 1060
+	WidestDAG  = 1830
+)
+
+// Fits is the narrowest room in which a picture is shown.
+func (m DAGModel) Fits() DAGFit {
+	switch {
+	case m.Width <= phonesDAG:
+		return FitsPhones
+	case m.Width <= windowsDAG:
+		return FitsWindows
+	}
+	return FitsLarge
 }
 
 // DAGNode is a box. Nodes are listed in tab order: by stage, then row.
@@ -89,7 +116,7 @@ func LookOf(s State) DAGLook {
 	return LookWaiting
 }
 
-// DAGEdge is a curve from one node's right side to another's left.
+// DAGEdge is a curve from one node to another.
 type DAGEdge struct {
 	From, To string
 	// Path is SVG path data.

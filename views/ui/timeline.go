@@ -33,7 +33,7 @@ type TimelineLane struct {
 type TimelineBar struct {
 	X, Width int
 	Look     DAGLook
-	// Text is shown inside as far as it fits, Label is read out and shown when
+	// Text is shown inside, shortened where it does not fit, Label is read out and shown when
 	// pointing: "install nginx, complete, 12 s, from 1 m 3 s".
 	Text, Label, Href string
 	// Critical draws the bar of the longest path with a line beneath.
@@ -42,9 +42,6 @@ type TimelineBar struct {
 
 // share writes a place on the axis for SVG.
 func share(n int) string { return fmt.Sprintf("%d.%03d%%", n/1000, n%1000) }
-
-// textWidth is the least width of a bar with a text.
-const textWidth = 4_000
 
 func (b TimelineBar) class() string {
 	class := "gantt-bar is-" + string(b.Look)

@@ -77,7 +77,7 @@ func (s *Server) Documents(get func(string, page.Document)) {
 	get("/clusters/{cluster}/nodes/{node}/services/{service}/journal", page.Document{Path: one + "/nodes/{node}/services/{service}/journal"})
 
 	tasks := page.APICall("Its tasks", http.MethodGet, op+"/tasks", "")
-	for _, view := range []string{"", "/graph", "/stages", "/timeline", "/log"} {
+	for _, view := range []string{"", "/graph", "/timeline", "/log"} {
 		get("/clusters/{cluster}/operations/{n}"+view, page.Document{Path: op, Calls: []page.DocumentCall{tasks, page.APICall("Its log", http.MethodGet, op+"/log", ""),
 			page.APICall("Pause", http.MethodPost, op+"/pause", ""), page.APICall("Resume", http.MethodPost, op+"/resume", ""), page.APICall("Abort", http.MethodPost, op+"/abort", "")}})
 	}

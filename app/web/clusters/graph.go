@@ -24,17 +24,42 @@ type graphLabels struct {
 	href func(tasks []int) string
 	// state is nil for a plan that does not run yet.
 	state func(task int) ui.State
-	// expand gives the link of a group's box, nil where groups stay closed.
-	expand func(b draw.Box) string
+	// tasksIn leads to the tasks of a group's box, nil where the stages list them.
+	tasksIn func(b draw.Box) string
 }
 
 var plannedState = ui.State{Word: "Planned", Icon: "circle", Tone: ui.ToneIdle}
+
+// pictures draws a plan as the options say, and grouped by action where that is needed to fit
+// narrow windows. grouped says that the first one is grouped, note why it is not as the options
+// say.
+func pictures(plan loom.Plan, o draw.Options, model func(d draw.Drawing) ui.DAGModel) (all []ui.DAGModel, grouped bool, note string) {
+	least := draw.Options{Grouping: draw.Always, Only: o.Only}
+	d := draw.Draw(plan, o)
+	if len(d.Boxes) == 0 {
+		return nil, d.Grouped, ""
+	}
+	if d.Width > ui.WidestDAG {
+		d, o = draw.Draw(plan, least), least
+		d.Capped = true
+	}
+	if d.Capped {
+		note = "Grouped by action: one box for each task would not fit."
+	}
+	all = append(all, model(d))
+	if narrow := draw.Draw(plan, least); all[0].Fits() != ui.FitsPhones && narrow.Width < d.Width {
+		m := model(narrow)
+		m.ID += "-narrow"
+		all = append(all, m)
+	}
+	return all, d.Grouped, note
+}
 
 // graphModel turns a drawing into the picture of the page.
 func graphModel(plan loom.Plan, d draw.Drawing, l graphLabels) ui.DAGModel {
 	m := ui.DAGModel{
 		ID: "dag", Title: l.title, Width: d.Width, Height: d.Height,
-		Description: ui.Count(len(plan.Tasks), "task", "tasks") + " in " + ui.Count(plan.Levels(), "stage", "stages") + ". The list below says the same.",
+		Description: ui.Count(len(plan.Tasks), "task", "tasks") + " in " + ui.Count(plan.Levels(), "stage", "stages") + ". The stages below say the same.",
 	}
 	for _, b := range d.Boxes {
 		m.Nodes = append(m.Nodes, boxNode(plan, b, l))
@@ -119,8 +144,8 @@ func groupNode(n *ui.DAGNode, b draw.Box, l graphLabels) {
 		n.Look = ui.LookRunning
 	}
 	n.Label = fmt.Sprintf("%s, %d complete, stage %d", strings.TrimSpace(strings.Replace(what, "×", "times", 1)+" "+of), complete, b.Level)
-	if l.expand != nil {
-		n.Href = l.expand(b)
+	if l.tasksIn != nil {
+		n.Href = l.tasksIn(b)
 	}
 }
 

@@ -2,7 +2,9 @@ package clusters
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -181,24 +183,6 @@ func (s *Server) clusterSaidPart(w http.ResponseWriter, r *http.Request, actor l
 	return s.Fragment(w, r, http.StatusOK, layout.Titled(s.clusterFrame(r, v, ""), clusterview.SaidPart(s.clusterSaid(v))))
 }
 
-// viewCookie remembers which view of plans a browser shows first.
-const viewCookie = "loom-plan-view"
-
-// operationShow opens the plan in the view that was looked at last.
-func (s *Server) operationShow(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	if c, err := r.Cookie(viewCookie); err == nil {
-		switch c.Value {
-		case "stages":
-			return s.operationStages(w, r, actor)
-		case "timeline":
-			return s.operationTimeline(w, r, actor)
-		case "table":
-			return s.operationTable(w, r, actor)
-		}
-	}
-	return s.operationGraph(w, r, actor)
-}
-
 // operationPanel is the head of the page, fetched again while it runs.
 func (s *Server) operationPanel(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	op, err := s.pathOperation(r, actor)
@@ -229,8 +213,7 @@ func (s *Server) briefCluster(ctx context.Context, actor loom.Actor, id loom.Clu
 
 func (s *Server) operationHead(ctx context.Context, actor loom.Actor, v clusters.ClusterView, op loom.Operation) (clusterview.OperationHead, error) {
 	m := clusterview.OperationHead{
-		Ref: op.Ref, Title: page.Capital(op.Action.Verb()) + " · operation " + strconv.Itoa(op.Ref.Number),
-		State: ui.OperationState(op.Status, op.Aborted), Message: op.Message, Said: s.operationSaid(&op, v.Name),
+		Ref: op.Ref, Title: page.Capital(op.Action.Verb()) + " " + v.Name, State: ui.OperationState(op.Status, op.Aborted), Message: op.Message, Said: s.operationSaid(&op, v.Name),
 	}
 	if !op.ForRetry { // those are named one by one
 		m.Waiting = op.Waiting
@@ -240,29 +223,18 @@ func (s *Server) operationHead(ctx context.Context, actor loom.Actor, v clusters
 		m.Tone = m.State.Tone
 	}
 	p := op.Progress()
-	m.Segments = ui.SegmentsModel{ID: "segments", Complete: p.Done, Running: op.Tasks[loom.TaskRunning], Failed: op.Tasks[loom.TaskFailed], Retrying: op.Again}
-	if op.Tasks[loom.TaskDropped] > 0 {
-		m.Segments.RestWord = "dropped"
+	if op.Status != loom.OperationComplete {
+		m.Segments = &ui.SegmentsModel{ID: "segments", Complete: p.Done, Running: op.Tasks[loom.TaskRunning], Failed: op.Tasks[loom.TaskFailed], Retrying: op.Again}
+		if op.Tasks[loom.TaskDropped] > 0 {
+			m.Segments.RestWord = "dropped"
+		}
+		m.Segments.Rest = p.Total - m.Segments.Complete - m.Segments.Running - m.Segments.Failed - m.Segments.Retrying
 	}
-	m.Segments.Rest = p.Total - m.Segments.Complete - m.Segments.Running - m.Segments.Failed - m.Segments.Retrying
-	m.Facts = []ui.Def{
-		{Term: "By", Text: string(op.RequestedBy)},
-		{Term: "Started", Value: ui.Time(op.Started, s.Now())},
-		{Term: "Duration", Text: s.elapsed(op.Started, op.Ended)},
-		{Term: "Tasks", Text: strconv.Itoa(p.Done) + " of " + strconv.Itoa(p.Total)},
-	}
-	if !op.Status.Final() && !op.Started.IsZero() {
-		m.Facts[2].Value = ui.Elapsed(s.Now().Sub(op.Started))
-	}
-	left, err := s.left(ctx, actor, v, op)
-	if err != nil {
+	if err := s.operationFacts(ctx, actor, v, op, &m); err != nil {
 		return m, err
 	}
-	if left != "" {
-		m.Facts = append(m.Facts, ui.Def{Term: "Remaining", Text: left})
-	}
-	m.Facts = append(m.Facts, relatedFacts(op)...)
-	m.Actions = operationActions(v, op)
+	actions := operationActions(v, op)
+	var err error
 	if m.Retrying, err = s.retries(ctx, actor, op); err != nil {
 		return m, err
 	}
@@ -270,59 +242,117 @@ func (s *Server) operationHead(ctx context.Context, actor loom.Actor, v clusters
 	if err != nil {
 		return m, err
 	}
-	if m.Actions, err = s.ways(ctx, actor, v, op, tasks, m.Actions); err != nil {
+	if actions, err = s.ways(ctx, actor, v, op, tasks, actions); err != nil {
 		return m, err
 	}
+	m.Actions, m.Menu = headActions(actions)
 	m.Running, m.Failed = s.taskLinks(tasks, loom.TaskRunning, op.Tasks[loom.TaskRunning]), s.taskLinks(tasks, loom.TaskFailed, op.Tasks[loom.TaskFailed])
-	if len(m.Failed) > 0 && m.Message == "" {
+	if len(m.Failed) > 0 && (m.Message == "" || strings.HasPrefix(m.Message, "Task ")) { // what failed is named below
 		m.Message = ui.Count(op.Tasks[loom.TaskFailed], "task failed.", "tasks failed.")
 	}
 	return m, nil
 }
 
-// relatedFacts lead to the operation that this one retries or takes back.
-func relatedFacts(op loom.Operation) []ui.Def {
-	if op.Concerns == 0 {
-		return nil
+// headShown is how many actions stand in the head of a page; its menu has the others.
+const headShown = 2
+
+// headActions are the buttons of a head, and the others as a menu.
+func headActions(all []ui.ButtonModel) (shown []ui.ButtonModel, menu []ui.MenuItem) {
+	shown = all[:min(len(all), headShown)]
+	for _, b := range all[len(shown):] {
+		menu = append(menu, ui.MenuItem{Label: b.Label, Icon: b.Icon, Href: b.Href, Post: b.FormAction, WhyNot: b.WhyNot, Attrs: b.Attrs, Danger: b.Kind == ui.Danger})
 	}
-	term := "Rolls back"
-	if op.Retries {
-		term = "Continues"
-	}
-	other := loom.OperationRef{Cluster: op.Ref.Cluster, Number: op.Concerns}
-	return []ui.Def{{Term: term, Value: clusterview.TextLink("operation "+strconv.Itoa(op.Concerns), route.Operation(other))}}
+	return shown, menu
 }
 
-// viewWords are the views of a plan; the word is the last part of the path.
-var viewWords = []struct{ word, label string }{{"graph", "Graph"}, {"stages", "Stages"}, {"timeline", "Timeline"}, {"table", "Table"}, {"log", "Log"}}
-
-func viewURL(ref loom.OperationRef, word string) string {
-	switch word {
-	case "stages":
-		return route.OperationStages(ref)
-	case "timeline":
-		return route.OperationTimeline(ref)
-	case "table":
-		return route.OperationTasks(ref)
-	case "log":
-		return route.OperationLog(ref)
+// operationFacts is the line below the title, and the number of a retry in it.
+func (s *Server) operationFacts(ctx context.Context, actor loom.Actor, v clusters.ClusterView, op loom.Operation, m *clusterview.OperationHead) error {
+	add := func(term, text string) { m.Facts = append(m.Facts, ui.Def{Term: term, Text: text}) }
+	switch {
+	case op.Started.IsZero():
+	case op.Status.Final():
+		add("Duration", s.elapsed(op.Started, op.Ended))
+	default:
+		m.Facts = append(m.Facts, ui.Def{Term: "Duration", Value: ui.Elapsed(s.Now().Sub(op.Started))})
 	}
-	return route.OperationGraph(ref)
+	left, err := s.left(ctx, actor, v, op)
+	if err != nil {
+		return err
+	}
+	if left != "" {
+		add("Remaining", left)
+	}
+	by := "by you"
+	if op.RequestedBy != actor.User {
+		by = "by " + string(op.RequestedBy)
+	}
+	add("Requested", by)
+	at := op.Started
+	if at.IsZero() {
+		at = op.Created
+	}
+	m.Facts = append(m.Facts, ui.Def{Term: "Started", Value: ui.Time(at, s.Now())})
+	add("Number", "operation "+strconv.Itoa(op.Ref.Number))
+	if op.Concerns > 0 && !op.Retries {
+		m.Facts = append(m.Facts, operationLink("rolls back", op, op.Concerns))
+	}
+	return s.retryFacts(ctx, actor, op, m)
 }
 
-// showOperation answers with a view: its part alone when htmx asks for it, else
-// the whole page, and remembers the choice.
+// retryFacts number a retry, and lead to the operation before it and the one after it.
+func (s *Server) retryFacts(ctx context.Context, actor loom.Actor, op loom.Operation, m *clusterview.OperationHead) error {
+	if !op.Retries && (!op.Status.Final() || op.Status == loom.OperationComplete) {
+		return nil // nothing retries it
+	}
+	chain, err := s.Clusters.Retries(ctx, actor, op.Ref)
+	if err != nil {
+		return err
+	}
+	at := slices.Index(chain, op.Ref.Number)
+	if at > 0 {
+		m.Title += fmt.Sprintf(", retry %d of %d", at, len(chain)-1)
+		m.Facts = append(m.Facts, operationLink("continues", op, op.Concerns))
+	}
+	if at >= 0 && at+1 < len(chain) {
+		m.Facts = append(m.Facts, operationLink("continued by", op, chain[at+1]))
+	}
+	return nil
+}
+
+// operationLink is a fact that leads to another operation of the cluster.
+func operationLink(how string, op loom.Operation, number int) ui.Def {
+	other := loom.OperationRef{Cluster: op.Ref.Cluster, Number: number}
+	return ui.Def{Term: "Related", Value: clusterview.TextLink(how+" operation "+strconv.Itoa(number), route.Operation(other))}
+}
+
+// operationViews are the views of an operation; the word is the last part of the path.
+var operationViews = []struct {
+	word, label string
+	url         func(loom.OperationRef) string
+}{
+	{"timeline", "Timeline", route.OperationTimeline}, {"graph", "Graph", route.OperationGraph}, {"table", "Tasks", route.OperationTasks}, {"log", "Log", route.OperationLog},
+}
+
+// showOperation answers with a view: its part alone when htmx asks for it, else the whole page.
 func (s *Server) showOperation(w http.ResponseWriter, r *http.Request, actor loom.Actor, op loom.Operation, word string, m clusterview.OperationView) error {
 	m.Ref = op.Ref
-	m.Live = viewURL(op.Ref, word)
-	if r.URL.RawQuery != "" {
+	q := readTaskQuery(r.URL.Query())
+	base := ""
+	for _, v := range operationViews {
+		if v.word == word {
+			base = v.url(op.Ref)
+		}
+		m.Views = append(m.Views, ui.Tab{Label: v.label, Href: q.url(v.url(op.Ref)), Current: v.word == word})
+	}
+	if m.Live = base; r.URL.RawQuery != "" {
 		m.Live += "?" + r.URL.RawQuery
 	}
 	if page.Wants(r, clusterview.OperationViewID) {
 		return s.Fragment(w, r, http.StatusOK, clusterview.OperationLivePart(m))
 	}
-	for _, v := range viewWords {
-		m.Views = append(m.Views, ui.Tab{Label: v.label, Href: viewURL(op.Ref, v.word), Current: v.word == word})
+	var err error
+	if m.Filters, err = s.taskFilters(r.Context(), actor, op, q, base, r.URL.Query()); err != nil {
+		return err
 	}
 	v, err := s.briefCluster(r.Context(), actor, op.Ref.Cluster)
 	if err != nil {
@@ -332,12 +362,7 @@ func (s *Server) showOperation(w http.ResponseWriter, r *http.Request, actor loo
 	if err != nil {
 		return err
 	}
-	page := s.operationFrame(r, v, op)
-	if word == "log" {
-		return s.Render(w, r, actor, http.StatusOK, page, clusterview.OperationPage(clusterview.OperationModel{Head: head, View: m}))
-	}
-	http.SetCookie(w, &http.Cookie{Name: viewCookie, Value: word, Path: route.Clusters(), SameSite: http.SameSiteLaxMode, HttpOnly: true, Secure: r.TLS != nil})
-	return s.Render(w, r, actor, http.StatusOK, page, clusterview.OperationPage(clusterview.OperationModel{Head: head, View: m}))
+	return s.Render(w, r, actor, http.StatusOK, s.operationFrame(r, v, op), clusterview.OperationPage(clusterview.OperationModel{Head: head, View: m}))
 }
 
 func (s *Server) operationFrame(r *http.Request, v clusters.ClusterView, op loom.Operation, more ...ui.Crumb) layout.Model {

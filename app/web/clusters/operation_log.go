@@ -141,9 +141,15 @@ func (s *Server) operationLog(w http.ResponseWriter, r *http.Request, actor loom
 	if err != nil {
 		return err
 	}
+	q := readTaskQuery(r.URL.Query())
 	l := &wholeLog{
-		source: clusters.LogSource{Operation: op.Ref}, url: route.OperationLog(op.Ref),
+		source: clusters.LogSource{Operation: op.Ref}, url: q.url(route.OperationLog(op.Ref)),
 		label: fmt.Sprintf("Log of operation %d", op.Ref.Number),
+	}
+	if q.filtered() {
+		if l.source.Tasks, err = s.filterNumbers(r.Context(), actor, op.Ref, q); err != nil {
+			return err
+		}
 	}
 	if l.names, err = s.taskNames(r.Context(), actor, op); err != nil {
 		return err
@@ -156,6 +162,16 @@ func (s *Server) operationLog(w http.ResponseWriter, r *http.Request, actor loom
 		return err
 	}
 	return s.showOperation(w, r, actor, op, "log", clusterview.OperationView{Log: &m})
+}
+
+// filterNumbers are the numbers of the tasks that pass; where none does, one that no task has.
+func (s *Server) filterNumbers(ctx context.Context, actor loom.Actor, ref loom.OperationRef, q taskQuery) ([]int, error) {
+	tasks, err := s.filterTasks(ctx, actor, ref, q)
+	numbers := []int{0}
+	for _, t := range tasks {
+		numbers = append(numbers, t.Ref.Number)
+	}
+	return numbers, err
 }
 
 // namedTasks is up to how many tasks of an operation are named in its log; lines of

@@ -3,7 +3,7 @@ package clusters
 import (
 	"context"
 	"fmt"
-	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,34 +16,17 @@ import (
 	"loom/views/ui"
 )
 
-// operationStages is the plan as nested lists: of tasks, or of groups of them where
-// there are many.
-func (s *Server) operationStages(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	op, err := s.pathOperation(r, actor)
-	if err != nil {
-		return err
-	}
-	m := clusterview.OperationView{}
-	if m.Stages, err = s.stageList(r.Context(), actor, op, nil); err != nil {
-		return err
-	}
-	return s.showOperation(w, r, actor, op, "stages", m)
-}
-
-// stageList lists the tasks of an operation by stage; tasks may be given by who has
-// read them already.
-func (s *Server) stageList(ctx context.Context, actor loom.Actor, op loom.Operation, tasks []loom.Task) ([]clusterview.Stage, error) {
-	if op.Progress().Total > draw.GroupAbove {
+// stageList lists the tasks of an operation that pass the filters, by stage; groups of them
+// where there are many.
+func (s *Server) stageList(ctx context.Context, actor loom.Actor, op loom.Operation, tasks planTasks, q taskQuery) ([]clusterview.Stage, error) {
+	if len(tasks.tasks) > draw.GroupAbove && q.node == "" {
 		groups, err := s.Clusters.TaskGroups(ctx, actor, op.Ref)
+		groups = slices.DeleteFunc(slices.Clone(groups), func(g clusters.TaskGroup) bool {
+			return !q.matchesGroup(g.Level, g.Action, g.Service, g.Status, g.Again > 0)
+		})
 		return withPath(op, stageGroups(op.Ref, groups)), err
 	}
-	if tasks == nil {
-		var err error
-		if tasks, err = s.Clusters.Tasks(ctx, actor, op.Ref, clusters.TaskFilter{}); err != nil {
-			return nil, err
-		}
-	}
-	return withPath(op, stages(tasks)), nil
+	return withPath(op, stages(slices.DeleteFunc(tasks.all(), func(t loom.Task) bool { return !q.matches(&t) }))), nil
 }
 
 // withPath leaves what is on the longest path marked only while the operation runs, and

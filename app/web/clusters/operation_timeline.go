@@ -26,16 +26,20 @@ const lanesShown = 40
 // timeQuery is what the options of the timeline say: by is "node" or "step", sort ""
 // or "busy", page counts from 1.
 type timeQuery struct {
+	taskQuery
 	By, Sort string
 	Page     int
 }
 
 func readTimeQuery(q url.Values, nodes int) timeQuery {
-	t := timeQuery{By: q.Get("by"), Sort: q.Get("sort"), Page: 1}
+	t := timeQuery{taskQuery: readTaskQuery(q), By: q.Get("by"), Sort: q.Get("sort"), Page: 1}
 	if t.By != "node" && t.By != "step" {
-		if t.By = "node"; nodes > lanesShown {
+		if t.By = "node"; nodes > lanesShown && t.node == "" {
 			t.By = "step"
 		}
+	}
+	if t.node != "" {
+		t.By = "node" // rows of actions are of all nodes
 	}
 	if n, err := strconv.Atoi(q.Get("page")); err == nil && n > 1 {
 		t.Page = min(n, (nodes+lanesShown-1)/lanesShown)
@@ -49,7 +53,7 @@ func (t timeQuery) url(ref loom.OperationRef) string {
 	if t.Page > 1 {
 		page = strconv.Itoa(t.Page)
 	}
-	return route.Query(route.OperationTimeline(ref), "by", t.By, "sort", t.Sort, "page", page)
+	return t.taskQuery.url(route.OperationTimeline(ref), "by", t.By, "sort", t.Sort, "page", page)
 }
 
 // operationTimeline is what ran when.
@@ -71,7 +75,7 @@ func (s *Server) operationTimeline(w http.ResponseWriter, r *http.Request, actor
 	m := clusterview.TimelineView{Options: timeOptions(ref, q), Chart: ui.TimelineModel{ID: "timeline"}}
 	axis := s.operationAxis(op, groups)
 	if q.By == "step" {
-		s.stepLanes(&m, op, axis, groups)
+		s.stepLanes(&m, op, axis, slices.DeleteFunc(slices.Clone(groups), func(g clusters.TaskGroup) bool { return !q.matchesGroup(g.Level, g.Action, g.Service, g.Status, g.Again > 0) }))
 	} else if err := s.nodeLanes(r, actor, &m, op, axis, q); err != nil {
 		return err
 	}
@@ -82,15 +86,20 @@ func (s *Server) operationTimeline(w http.ResponseWriter, r *http.Request, actor
 		}
 		m.Chart.Ticks = append(m.Chart.Ticks, ui.TimelineTick{X: t.X, Text: text})
 	}
+	m.Filtered = q.filtered()
 	m.Nothing = !slices.ContainsFunc(m.Chart.Lanes, func(l ui.TimelineLane) bool { return len(l.Bars) > 0 })
 	return s.showOperation(w, r, actor, op, "timeline", clusterview.OperationView{Time: &m})
 }
 
 func timeOptions(ref loom.OperationRef, q timeQuery) []clusterview.Choices {
 	option := func(label string, to timeQuery) ui.Tab {
+		to.taskQuery = q.taskQuery
 		return ui.Tab{Label: label, Href: to.url(ref), Current: to.By == q.By && to.Sort == q.Sort}
 	}
 	rows := clusterview.Choices{Label: "Rows", Options: []ui.Tab{option("Nodes", timeQuery{By: "node", Sort: q.Sort}), option("Actions", timeQuery{By: "step", Sort: q.Sort})}}
+	if q.node != "" {
+		return nil
+	}
 	if q.By == "step" {
 		return []clusterview.Choices{rows}
 	}
@@ -129,15 +138,28 @@ func (s *Server) nodeLanes(r *http.Request, actor loom.Actor, m *clusterview.Tim
 	if q.Sort == "busy" {
 		slices.SortStableFunc(nodes, func(a, b clusters.NodeProgress) int { return cmp.Compare(b.Busy, a.Busy) })
 	}
+	var passes map[loom.NodeID]bool
+	if q.filtered() {
+		tasks, err := s.filterTasks(r.Context(), actor, op.Ref, q.taskQuery)
+		if err != nil {
+			return err
+		}
+		passes = map[loom.NodeID]bool{}
+		for _, t := range tasks {
+			passes[t.Node] = true
+		}
+		nodes = slices.DeleteFunc(slices.Clone(nodes), func(n clusters.NodeProgress) bool { return !passes[n.Node] })
+		q.Page = max(1, min(q.Page, (len(nodes)+lanesShown-1)/lanesShown))
+	}
 	from := (q.Page - 1) * lanesShown
 	shown := nodes[min(from, len(nodes)):min(from+lanesShown, len(nodes))]
 	if len(nodes) > lanesShown {
 		m.Pages = ui.PaginationModel{Label: "Pages of nodes", Text: fmt.Sprintf("%d–%d of %d nodes", from+1, from+len(shown), len(nodes))}
 		if q.Page > 1 {
-			m.Pages.Prev = timeQuery{q.By, q.Sort, q.Page - 1}.url(op.Ref)
+			m.Pages.Prev = timeQuery{q.taskQuery, q.By, q.Sort, q.Page - 1}.url(op.Ref)
 		}
 		if from+len(shown) < len(nodes) {
-			m.Pages.Next = timeQuery{q.By, q.Sort, q.Page + 1}.url(op.Ref)
+			m.Pages.Next = timeQuery{q.taskQuery, q.By, q.Sort, q.Page + 1}.url(op.Ref)
 		}
 	}
 	ids := make([]loom.NodeID, len(shown))
@@ -148,15 +170,26 @@ func (s *Server) nodeLanes(r *http.Request, actor loom.Actor, m *clusterview.Tim
 	if err != nil {
 		return err
 	}
-	of := map[loom.NodeID][]loom.Task{}
-	for _, t := range tasks {
-		if !t.Started.IsZero() {
-			of[t.Node] = append(of[t.Node], t)
+	attempts, err := s.Clusters.AttemptsOn(r.Context(), actor, op.Ref, ids)
+	if err != nil {
+		return err
+	}
+	of, names := map[loom.NodeID][]try{}, map[loom.NodeID]string{}
+	for i := range tasks {
+		t := &tasks[i]
+		if t.NodeNumber > 0 {
+			names[t.Node] = strconv.Itoa(t.NodeNumber)
+		}
+		if !q.matches(t) {
+			continue
+		}
+		for _, a := range attempts[t.Ref.Number] {
+			of[t.Node] = append(of[t.Node], try{t, a, len(attempts[t.Ref.Number])})
 		}
 	}
 	for _, n := range shown {
-		name, href := page.ShortHost(n.Hostname), route.Node(op.Ref.Cluster, n.Node)
-		lane := ui.TimelineLane{ID: string(n.Node), Label: name, Href: href, Note: ui.Duration(n.Busy), Bars: s.taskBars(op, axis, of[n.Node])}
+		name, href := cmp.Or(names[n.Node], page.ShortHost(n.Hostname)), route.Node(op.Ref.Cluster, n.Node)
+		lane := ui.TimelineLane{ID: string(n.Node), Label: name, Href: href, Note: ui.Duration(n.Busy), Bars: s.tryBars(op, axis, of[n.Node])}
 		m.Chart.Lanes = append(m.Chart.Lanes, lane)
 		m.Nodes = append(m.Nodes, s.courseRow(axis, clusterview.CourseRow{
 			Name: name, Href: href, Tasks: fmt.Sprintf("%d of %d", n.Done, n.Tasks), Busy: ui.Duration(n.Busy), Failed: n.Failed,
@@ -183,37 +216,46 @@ func (s *Server) courseRow(axis draw.Axis, row clusterview.CourseRow, started, e
 	return row
 }
 
-// endOf is when a task ended, or until when it is drawn.
-func (s *Server) endOf(op loom.Operation, t *loom.Task) time.Time {
+// endOf is when something of an operation ended, or until when it is drawn.
+func (s *Server) endOf(op loom.Operation, ended time.Time) time.Time {
 	switch {
-	case !t.Ended.IsZero():
-		return t.Ended
+	case !ended.IsZero():
+		return ended
 	case !op.Ended.IsZero():
 		return op.Ended
 	}
 	return s.Now()
 }
 
-func (s *Server) taskBars(op loom.Operation, axis draw.Axis, tasks []loom.Task) []ui.TimelineBar {
-	slices.SortStableFunc(tasks, func(a, b loom.Task) int { return a.Started.Compare(b.Started) })
-	spans := make([]draw.Span, len(tasks))
-	for i := range tasks {
-		spans[i] = draw.Span{Start: tasks[i].Started, End: s.endOf(op, &tasks[i])}
+// try is an attempt of a task, which has so many.
+type try struct {
+	task    *loom.Task
+	attempt loom.Attempt
+	of      int
+}
+
+// tryBars has a bar for each attempt.
+func (s *Server) tryBars(op loom.Operation, axis draw.Axis, tries []try) []ui.TimelineBar {
+	slices.SortStableFunc(tries, func(a, b try) int { return a.attempt.Started.Compare(b.attempt.Started) })
+	spans := make([]draw.Span, len(tries))
+	for i, t := range tries {
+		spans[i] = draw.Span{Start: t.attempt.Started, End: s.endOf(op, t.attempt.Ended)}
 	}
-	bars := make([]ui.TimelineBar, len(tasks))
+	bars := make([]ui.TimelineBar, len(tries))
 	for i, p := range axis.Place(spans) {
-		t := &tasks[i]
-		state := ui.TaskStateOf(t)
-		words := []string{taskText(*t), strings.ToLower(state.Word), ui.Duration(spans[i].End.Sub(t.Started)), "after " + ui.Duration(t.Started.Sub(axis.Start))}
-		if t.Attempt > 1 {
-			words = append(words, "attempt "+strconv.Itoa(t.Attempt))
+		t := tries[i]
+		state := ui.AttemptState(t.attempt.Status)
+		words := []string{taskText(*t.task), strings.ToLower(state.Word), ui.Duration(spans[i].End.Sub(spans[i].Start)), "after " + ui.Duration(spans[i].Start.Sub(axis.Start))}
+		href := route.Task(t.task.Ref)
+		if t.of > 1 {
+			words, href = append(words, fmt.Sprintf("attempt %d of %d", t.attempt.Number, t.of)), route.TaskAttempt(t.task.Ref, t.attempt.Number)
 		}
-		if t.Critical && !op.Status.Final() {
+		if t.task.Critical && !op.Status.Final() {
 			words = append(words, "on the critical path")
 		}
 		bars[i] = ui.TimelineBar{
-			X: p.X, Width: p.Width, Look: ui.LookOf(state), Text: stepText(t.Action, t.Service, false), Label: strings.Join(words, ", "),
-			Href: route.Task(t.Ref), Critical: t.Critical,
+			X: p.X, Width: p.Width, Look: ui.LookOf(state), Text: stepText(t.task.Action, t.task.Service, false), Label: strings.Join(words, ", "),
+			Href: href, Critical: t.task.Critical && !op.Status.Final(),
 		}
 	}
 	return bars
@@ -259,7 +301,7 @@ func (s *Server) stepLanes(m *clusterview.TimelineView, op loom.Operation, axis 
 		if !st.started.IsZero() {
 			end := st.ended
 			if running || end.IsZero() {
-				end = s.endOf(op, &loom.Task{})
+				end = s.endOf(op, time.Time{})
 			}
 			p := axis.Place([]draw.Span{{Start: st.started, End: end}})[0]
 			lane.Note = ui.Duration(end.Sub(st.started))

@@ -84,11 +84,18 @@ func (pt planTasks) status(number int) loom.TaskStatus { return pt.statuses[numb
 // plan was read.
 func (pt planTasks) task(number int) *loom.Task { return &pt.tasks[number-1] }
 
+// now gives a task with its present status.
+func (pt planTasks) now(number int) loom.Task {
+	t := pt.tasks[number-1]
+	t.Status, t.Again = pt.statuses[number-1], pt.again[number]
+	return t
+}
+
 // all gives copies of the tasks with their present statuses, by number.
 func (pt planTasks) all() []loom.Task {
-	all := slices.Clone(pt.tasks)
+	all := make([]loom.Task, len(pt.tasks))
 	for i := range all {
-		all[i].Status, all[i].Again = pt.statuses[i], pt.again[i+1]
+		all[i] = pt.now(i + 1)
 	}
 	return all
 }

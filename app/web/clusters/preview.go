@@ -325,14 +325,14 @@ func (s *Server) previewGraph(w http.ResponseWriter, r *http.Request, actor loom
 	if err != nil {
 		return err
 	}
-	return sendSVG(w, "preview-"+p.Name, plannedGraph(p))
+	return sendSVG(w, "preview-"+p.Name, plannedGraphs(p)[0])
 }
 
 func (s *Server) previewModel(r *http.Request, p clusters.PreviewView) clusterview.PreviewModel {
 	m := clusterview.PreviewModel{
 		ID: p.ID, Name: p.Name, Title: "Create " + p.Name + "?", Effect: p.Effect(), Hash: p.Hash, Expires: p.Expires, Now: s.Now(),
 		Apply: "Create " + p.Name, Busy: "Creating…", EditHref: clusterview.EditURL(p.ID), Warnings: p.Warnings,
-		Runs: planText(p), Graph: plannedGraph(p), GraphURL: route.PreviewGraph(p.ID), Stages: plannedStages(p),
+		Runs: planText(p), Graphs: plannedGraphs(p), GraphURL: route.PreviewGraph(p.ID), Stages: plannedStages(p),
 	}
 	switch p.Kind {
 	case loom.ChangeCreate:
@@ -480,10 +480,10 @@ func plannedHosts(p clusters.PreviewView) map[loom.NodeID]string {
 	return hosts
 }
 
-func plannedGraph(p clusters.PreviewView) ui.DAGModel {
+// plannedGraphs are pictures of the plan, the widest first; every plan has tasks.
+func plannedGraphs(p clusters.PreviewView) []ui.DAGModel {
 	hosts := plannedHosts(p)
-	d := draw.Draw(p.Plan, draw.Options{})
-	return graphModel(p.Plan, d, graphLabels{
+	labels := graphLabels{
 		title: "Plan: " + p.Summary(),
 		host:  func(t loom.PlanTask) string { return hosts[t.Node] },
 		node:  func(b draw.Box) string { return page.ShortHost(hosts[b.Of.Node]) },
@@ -494,7 +494,9 @@ func plannedGraph(p clusters.PreviewView) ui.DAGModel {
 			}
 			return at + "#" + clusterview.StageTaskID(strconv.Itoa(tasks[0]))
 		},
-	})
+	}
+	all, _, _ := pictures(p.Plan, draw.Options{}, func(d draw.Drawing) ui.DAGModel { return graphModel(p.Plan, d, labels) })
+	return all
 }
 
 func plannedStages(p clusters.PreviewView) []clusterview.Stage {

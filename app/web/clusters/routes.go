@@ -55,10 +55,9 @@ func (s *Server) Routes() []page.Route {
 		page.Post(cluster+"/nodes/{node}/reveal", loom.Operate, s.nodeReveal),
 		page.Get(cluster+"/nodes/{node}/services/{service}/journal", loom.Operate, s.serviceJournal),
 
-		page.Get(op, loom.See, page.Once(page.Grouped(s.operationShow)), op, "/clusters/{paused}/operations/{n}", "/clusters/{failed}/operations/{n}", "/clusters/{gone}/operations/{n}"),
+		page.Get(op, loom.See, page.Once(page.Grouped(s.operationTimeline)), op, "/clusters/{paused}/operations/{n}", "/clusters/{failed}/operations/{n}", "/clusters/{gone}/operations/{n}"),
 		page.Piece(op+"/graph", loom.See, s.RenderOnce(clusterview.OperationViewID, page.Grouped(s.operationGraph))),
 		page.Piece(op+"/graph.svg", loom.See, page.Once(s.operationGraphSVG)),
-		page.Get(op+"/stages", loom.See, s.RenderOnce(clusterview.OperationViewID, page.Grouped(s.operationStages))),
 		page.Get(op+"/timeline", loom.See, s.RenderOnce(clusterview.OperationViewID, page.Grouped(s.operationTimeline))),
 		page.Get(op+"/table", loom.See, s.RenderOnce(clusterview.OperationViewID, page.Grouped(s.operationTable))),
 		page.Piece(op+"/log", loom.See, s.operationLog),
