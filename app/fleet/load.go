@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"errors"
 
 	"loom/app/loom"
 	"loom/app/store"
@@ -21,9 +20,18 @@ func (f *Fleet) Load(ctx context.Context, actor loom.Actor, id loom.ClusterID, n
 	if err := f.may(ctx, actor, loom.See, id); err != nil {
 		return loom.NodeLoad{}, err
 	}
-	load, err := store.LoadOfNode(ctx, f.db, actor.Tenant, id, node)
-	if errors.Is(err, loom.NotFound) {
+	loads, err := store.LoadsOfNodes(ctx, f.db, actor.Tenant, id, []loom.NodeID{node})
+	load, ok := loads[node]
+	if err == nil && !ok {
 		err = loom.NewError(loom.NotFound, "Cluster %s has no node “%.40s”.", id, node)
 	}
 	return load, err
+}
+
+// Loads reads those of several nodes; nodes that the cluster never had are left out.
+func (f *Fleet) Loads(ctx context.Context, actor loom.Actor, id loom.ClusterID, nodes []loom.NodeID) (map[loom.NodeID]loom.NodeLoad, error) {
+	if err := f.may(ctx, actor, loom.See, id); err != nil {
+		return nil, err
+	}
+	return store.LoadsOfNodes(ctx, f.db, actor.Tenant, id, nodes)
 }

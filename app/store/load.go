@@ -35,21 +35,26 @@ func InsertLoad(ctx context.Context, q sqlx.ExecerContext, process loom.ProcessI
 	return wrap(err, "record the load of %d nodes", len(points))
 }
 
-const loadOfNode = `
-SELECT coalesce(l.points, '') AS points, coalesce(l.slot, 0) AS slot, floor(extract(epoch FROM now()) / $4)::bigint AS now
+const loadsOfNodes = `
+SELECT n.id::text AS node, coalesce(l.points, '') AS points, coalesce(l.slot, 0) AS slot, floor(extract(epoch FROM now()) / $4)::bigint AS now
 FROM nodes n LEFT JOIN node_load l ON l.node_id = n.id AND l.incarnation = n.incarnation
-WHERE n.tenant_id = $1 AND n.cluster_id = $2 AND n.id::text = $3`
+WHERE n.tenant_id = $1 AND n.cluster_id = $2 AND n.id::text = ANY ($3)`
 
-// LoadOfNode reads the load of the machine that a node of a cluster has, over the last day.
-// NotFound for a node that the cluster never had.
-func LoadOfNode(ctx context.Context, q sqlx.QueryerContext, tenant loom.TenantID, cluster loom.ClusterID, node loom.NodeID) (loom.NodeLoad, error) {
-	var row struct {
-		Points []byte `db:"points"`
-		Slot   int64  `db:"slot"`
-		Now    int64  `db:"now"`
+// LoadsOfNodes reads the loads of the machines that nodes of a cluster have, over the last day.
+// Nodes that the cluster never had are left out.
+func LoadsOfNodes(ctx context.Context, q sqlx.QueryerContext, tenant loom.TenantID, cluster loom.ClusterID, nodes []loom.NodeID) (map[loom.NodeID]loom.NodeLoad, error) {
+	var rows []struct {
+		Node   loom.NodeID `db:"node"`
+		Points []byte      `db:"points"`
+		Slot   int64       `db:"slot"`
+		Now    int64       `db:"now"`
 	}
-	if err := sqlx.GetContext(ctx, q, &row, loadOfNode, tenant, int64(cluster), node, int(loom.LoadStep.Seconds())); err != nil {
-		return loom.NodeLoad{}, wrap(err, "read the load of node %s", node)
+	if err := sqlx.SelectContext(ctx, q, &rows, loadsOfNodes, tenant, int64(cluster), textArray(nodes), int(loom.LoadStep.Seconds())); err != nil {
+		return nil, wrap(err, "read the loads of %d nodes", len(nodes))
 	}
-	return loom.ReadLoad(row.Points, row.Slot, row.Now), nil
+	loads := make(map[loom.NodeID]loom.NodeLoad, len(rows))
+	for _, r := range rows {
+		loads[r.Node] = loom.ReadLoad(r.Points, r.Slot, r.Now)
+	}
+	return loads, nil
 }

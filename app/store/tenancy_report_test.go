@@ -40,8 +40,9 @@ func init() {
 			health, err := store.HealthOfCluster(ctx, tx, t, 1)
 			return leak(health.Status != "" || len(health.Nodes) > 0), err
 		},
-		"LoadOfNode": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
-			return store.LoadOfNode(ctx, tx, t, 1, "00000000-0000-4000-8000-000000000001")
+		"LoadsOfNodes": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			loads, err := store.LoadsOfNodes(ctx, tx, t, 1, []loom.NodeID{"00000000-0000-4000-8000-000000000001"})
+			return leak(len(loads) > 0), err
 		},
 		"Incidents": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			list, err := store.Incidents(ctx, tx, t, store.IncidentFilter{Cluster: 1}, loom.Page{Limit: 10})

@@ -86,18 +86,3 @@ func TestConfigInWords(t *testing.T) {
 	wrong := change("configure", op.Cluster, "config", `{"web": {"link": "http://%host.nonsense%/"}}`)
 	w.post("ana", route.Previews(), wrong).is(422, "At web.link", `href="#f-config"`).lacks("config/web", "configPatch")
 }
-
-// TestUsageOfANode draws for how long it had a machine.
-func TestUsageOfANode(t *testing.T) {
-	t.Parallel()
-	w := newClusterWorld(t)
-	op := w.create("shop", 2)
-	node := w.cluster(op.Cluster).Nodes[0]
-	w.get("ana", route.Node(op.Cluster, node.ID)).is(200).lacks("node-use")
-	w.finish(op, "active")
-	w.db.MustExec(`UPDATE tasks SET status = 'complete', ended_at = now() - interval '26 hours 30 minutes' WHERE cluster_id = $1 AND action = 'create'`, int64(op.Cluster))
-	w.get("ana", route.Node(op.Cluster, node.ID)).is(200, "<h2>Usage</h2>", `id="node-use"`, "1 d 2 h", "node-hours 1.0 node-hours", "Data")
-	// What is fetched again does without.
-	w.part("ana", route.Node(op.Cluster, node.ID), clusterview.NodeID).is(200).lacks("node-use")
-	w.get("eve", route.Node(op.Cluster, node.ID)).is(404)
-}

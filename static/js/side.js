@@ -1,6 +1,7 @@
 // @ts-check
 /*
- * A panel beside a plan, in which its tasks open. It has the address of the task's page:
+ * A panel beside a plan, in which its tasks open, or beside a node, in which journals do. It
+ * has the address of the task's page:
  * a reload shows that page, Back and Esc close the panel and give the focus back to
  * where it came from. Where there is no room beside, links lead to the page as they do
  * without scripts. On the page itself this only notices when Back leads to the plan that
@@ -14,7 +15,7 @@ const room = matchMedia('(min-width: 64rem)');
 export function enhance(part) {
   if (part.dataset.ready) return;
   part.dataset.ready = '1';
-  if (part.dataset.tasks) panel(part, part.dataset.tasks);
+  if (part.dataset.tasks) panel(part, part.dataset.tasks, new RegExp(`^${part.dataset.rest}$`));
   else {
     const own = location.pathname;
     // Browsers take the plan's address for this document, since the panel had been part of it.
@@ -22,8 +23,8 @@ export function enhance(part) {
   }
 }
 
-/** @param {HTMLElement} side @param {string} tasks what addresses of tasks begin with */
-function panel(side, tasks) {
+/** @param {HTMLElement} side @param {string} tasks what addresses of tasks begin with @param {RegExp} rest how they go on */
+function panel(side, tasks, rest) {
   const body = /** @type {HTMLElement} */ (side.querySelector('.c-side-body'));
   const page = /** @type {HTMLAnchorElement} */ (side.querySelector('[data-side-page]'));
   const plan = location.pathname + location.search;
@@ -32,8 +33,8 @@ function panel(side, tasks) {
   /** The task that a link leads to. @param {string | null} href */
   const taskOf = (href) => {
     const url = new URL(href ?? '', location.href);
-    const number = url.pathname.startsWith(tasks) ? url.pathname.slice(tasks.length) : '';
-    return url.origin === location.origin && /^\d+$/.test(number) && !url.searchParams.has('lines') ? url : null;
+    const end = url.pathname.startsWith(tasks) ? url.pathname.slice(tasks.length) : '';
+    return url.origin === location.origin && rest.test(end) && !url.searchParams.has('lines') ? url : null;
   };
   /** Links to a task, in the plan. @param {string} path */
   const links = (path) => /** @type {HTMLElement[]} */ ([...doc.querySelectorAll('#main a[href]')])
@@ -55,7 +56,7 @@ function panel(side, tasks) {
     await /** @type {any} */ (window).htmx.ajax('GET', address, { source: body, target: body, swap: 'innerHTML' }).catch(() => {});
     side.removeAttribute('aria-busy');
     if (side.hidden || location.pathname + location.search !== address) return; // another one was chosen meanwhile
-    if (!body.querySelector('#task-panel')) { location.reload(); return; } // an error: the page itself says which
+    if (!body.querySelector('#task-side-title')) { location.reload(); return; } // an error: the page itself says which
     /** @type {HTMLElement | null} */ (body.querySelector('[tabindex="-1"]'))?.focus();
     links(url.pathname).find((link) => link.checkVisibility())?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
   }

@@ -1,6 +1,7 @@
 package clusterview_test
 
 import (
+	"math"
 	"time"
 
 	"loom/app/loom"
@@ -188,8 +189,7 @@ func failedPanel() clusterview.OperationPanel {
 }
 
 func nodesModel() clusterview.NodesModel {
-	return clusterview.NodesModel{ID: 42, Matched: 1, Live: "/clusters/00000042/panel?part=nodes", View: "flat", Action: "/clusters/00000042/nodes", Filtered: true, Clear: "/clusters/00000042/nodes?view=flat",
-		Views:    clusterview.Choices{Label: "View", Options: []ui.Tab{{Label: "By services", Href: "/clusters/00000042/nodes?view=sets"}, {Label: "All in one table", Href: "/clusters/00000042/nodes?view=flat", Current: true}}},
+	return clusterview.NodesModel{ID: 42, Matched: 1, Live: "/clusters/00000042/panel?part=nodes", View: "flat", Action: "/clusters/00000042/nodes", Filters: true, Filtered: true, Clear: "/clusters/00000042/nodes?view=flat",
 		Services: []ui.Option{{Label: "All services"}}, States: []ui.Option{{Label: "All states"}}, Copies: copyLinks(), Addresses: addressChoices(), Address: "bind",
 		Rows: []clusterview.NodeRow{nodeRow()}}
 }
@@ -204,18 +204,18 @@ func copyLinks() clusterview.Copies {
 
 func setsModel() clusterview.NodesModel {
 	m := nodesModel()
-	m.View, m.Rows = "sets", nil
+	m.View, m.Rows = "", nil
 	bad := nodeRow()
-	bad.ID, bad.Services[0].State = "n2", ui.ServiceState(loom.ServiceFailed)
-	m.Sets = []clusterview.NodeSet{{Key: "haproxy", Title: "30 nodes with 1 service each", Count: 30, Services: []string{"haproxy"}, States: []ui.State{ui.NodeState(loom.NodeReady).With("30")}, Open: true,
+	bad.ID, bad.Number = "n2", "1001"
+	m.Sets = []clusterview.NodeSet{{Key: "haproxy", Count: 30, Services: []string{"haproxy"}, States: []ui.State{ui.NodeState(loom.NodeReady).With("30")}, Open: true,
 		Rows: []clusterview.NodeRow{bad}, All: "/clusters/00000042/nodes?view=flat&set=haproxy"}}
 	return m
 }
 
 func nodeRow() clusterview.NodeRow {
 	return clusterview.NodeRow{
-		ID: "n1", Hostname: "web-1.lab.example", Href: "/clusters/00000042/nodes/n1", State: ui.NodeState(loom.NodeReady), Addresses: []string{"10.77.1.10"}, Hardware: "small", Image: "debian-12",
-		Services: []clusterview.ServiceOn{{Name: "haproxy", State: ui.ServiceState(loom.ServiceStarted)}}, Command: "ssh loom@10.77.1.10",
+		ID: "n1", Hostname: "web-1.lab.example", Number: "1000", Href: "/clusters/00000042/nodes/n1", State: ui.NodeState(loom.NodeReady), Addresses: []string{"10.77.1.10"},
+		Services: []string{"haproxy"}, Command: "ssh loom@10.77.1.10", CPU: []float64{math.NaN(), 3, 5, math.NaN(), 4},
 	}
 }
 
@@ -329,13 +329,13 @@ func changesPreview() clusterview.PreviewModel {
 
 func nodeModel() clusterview.NodeModel {
 	return clusterview.NodeModel{
-		Cluster: 42, Now: now, Hostname: "web-1.lab.example", State: ui.NodeState(loom.NodeReady), Facts: []ui.Def{{Term: "Addresses", Text: "10.77.1.10", Mono: true}},
+		Cluster: 42, Node: "n1", Now: now, Title: "Node 1000", Hostname: "web-1.lab.example", State: ui.NodeState(loom.NodeReady), Facts: []ui.Def{{Term: "Address", Text: "10.77.1.10"}},
 		Services: []clusterview.NodeService{{ServiceOn: clusterview.ServiceOn{Name: "nginx", State: ui.ServiceState(loom.ServiceStarted)}, Last: "start", LastHref: "/clusters/00000042/operations/1/tasks/7?attempt=2", LastAt: now.Add(-2 * time.Minute), LastState: ui.TaskState(loom.TaskFailed),
-			Actions: []ui.MenuItem{{Label: "Restart", Icon: "rotate", Href: "/clusters/00000042/services/nginx/restart"}}}}, Links: []clusterview.LinkModel{{Label: "Statistics", URL: "http://10.77.1.10:8404/"}},
+			Menu: []ui.MenuItem{{Label: "Restart on all nodes", Icon: "rotate", Href: "/clusters/00000042/services/nginx/restart"}}}}, Links: []clusterview.LinkModel{{Label: "Statistics", URL: "http://10.77.1.10:8404/"}},
 		Command: "ssh loom@10.77.1.10", Reveal: "/clusters/00000042/nodes/n1/reveal", Key: clusterview.KeyModel{Own: 1, File: "loom-00000042.pem", Download: "/clusters/00000042/key", HasKeys: true}, Live: "/clusters/00000042/nodes/n1", Results: []ui.Def{{Term: "providerid", Text: "m-17", Mono: true}},
-		Addresses: addressChoices(), Use: clusterview.NodeUse(clusterview.NodeUseModel{Facts: []ui.Def{{Term: "In use", Text: "1 h 30 m"}},
-			Chart: ui.ChartModel{ID: "node-use", Title: "Use", Unit: "node-hours", PlaceWord: "Hour", Decimals: 1, Places: []ui.ChartPlace{{Short: "12:00", Long: "Fri 12 Jun 2026, 12:00 UTC"}, {Short: "13:00", Long: "Fri 12 Jun 2026, 13:00 UTC"}}, Series: []ui.ChartSeries{{Name: "node-hours", Values: []float64{.5, 1}}}}}),
-		History: []clusterview.NodeEvent{{Action: "start", Service: "nginx", Href: "/clusters/00000042/operations/1/tasks/7?attempt=2", Attempt: "2", Log: "/clusters/00000042/operations/1/tasks/7?attempt=2#log", State: ui.TaskState(loom.TaskComplete), Started: now.Add(-2 * time.Minute), Ended: now.Add(-115 * time.Second)}},
+		Addresses: addressChoices(), Menu: []ui.MenuItem{{Label: "Reboot…", Icon: "server", Href: "/clusters/00000042/repair"}},
+		History: []clusterview.NodeEvent{{NodeAction: loom.NodeAction{Action: loom.ActionStart, Service: "nginx", Attempt: 2, Started: now.Add(-2 * time.Minute), Ended: now.Add(-115 * time.Second)},
+			Href: "/clusters/00000042/operations/1/tasks/7?attempt=2", State: ui.TaskState(loom.TaskComplete)}},
 	}
 }
 

@@ -13,10 +13,12 @@ import (
 type NodeModel struct {
 	// Leaving says that the node is on its way out.
 	Leaving bool
-	// Actions are what can be done to it.
-	Actions  []ui.ButtonModel
-	Cluster  loom.ClusterID
-	Hostname string
+	// Menu is what can be done to it.
+	Menu    []ui.MenuItem
+	Cluster loom.ClusterID
+	Node    loom.NodeID
+	// Title is what it is called: "Node 1001".
+	Title, Hostname string
 	// Trouble says why it is in a bad state, empty for another one.
 	Trouble  string
 	State    ui.State
@@ -31,16 +33,15 @@ type NodeModel struct {
 	// Addresses chooses which address the command names, without options where there is
 	// one.
 	Addresses Choices
-	Results   []ui.Def
-	History   []NodeEvent
+	// Results are its technical details; History what was done to it last, newest first.
+	Results []ui.Def
+	History []NodeEvent
 	// Log leads to the log of all that was done to it.
 	Log      string
 	Now      time.Time
 	Revealed *RevealModel
 	// Load is what its machine had in use over the last day, nil while it has none.
 	Load templ.Component
-	// Use is for how long it had a machine, nil when it never had one.
-	Use templ.Component
 	// Part is where the page is fetched again, as a whole.
 	Live string
 }
@@ -68,24 +69,15 @@ type NodeService struct {
 	Last, LastHref string
 	LastAt         time.Time
 	LastState      ui.State
-	// Actions are what can be done to the service, wherever it is; Here to that on the node.
-	Actions []ui.MenuItem
-	Here    []ui.ButtonModel
+	// Menu is what can be done to the service here, and wherever it is.
+	Menu []ui.MenuItem
 	// Journal leads to what it writes there, "" while the node has no machine.
 	Journal string
 }
 
-// NodeEvent is an action that was done to a node.
+// NodeEvent is an action that was done to a node; Href leads to the try of its task.
 type NodeEvent struct {
-	Action, Service, Href string
-	// Attempt is which try of its task it was, from 1; Log leads to the log of that.
-	Attempt, Log   string
-	State          ui.State
-	Started, Ended time.Time
-}
-
-// NodeUseModel is for how long a node had a machine.
-type NodeUseModel struct {
-	Facts []ui.Def
-	Chart ui.ChartModel
+	loom.NodeAction
+	Href  string
+	State ui.State
 }

@@ -80,8 +80,8 @@ type TimelineView struct {
 	Chart   ui.TimelineModel
 	// Nothing says that nothing has begun yet, or passes where it is Filtered.
 	Nothing, Filtered bool
-	Nodes   []CourseRow
-	Pages   ui.PaginationModel
+	Nodes             []CourseRow
+	Pages             ui.PaginationModel
 }
 
 // CourseRow sums up what ran on a node, or for a step.

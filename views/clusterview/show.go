@@ -184,11 +184,12 @@ type NodesModel struct {
 	// Live is where the part is fetched again.
 	Live             string
 	View             string
-	Views            Choices
 	Action, Clear    string
 	Q                string
 	Services, States []ui.Option
-	Filtered         bool
+	// Filters says that filters are offered, Filtered that one is set.
+	Filters, Filtered bool
+	Key               KeyModel
 	// Addresses chooses which address is named; Address is the one that is.
 	Addresses Choices
 	Address   string
@@ -203,12 +204,12 @@ type Copies struct{ SSHConfig, Hosts, CSV string }
 
 // NodeSet is the nodes that have the same services, or the first of them.
 type NodeSet struct {
-	Key, Title string
-	Count      int
-	Services   []string
-	States     []ui.State
-	Open       bool
-	Rows       []NodeRow
+	Key      string
+	Count    int
+	Services []string
+	States   []ui.State
+	Open     bool
+	Rows     []NodeRow
 	// All leads to all of them.
 	All string
 }
@@ -236,9 +237,10 @@ type NodeRow struct {
 	Number    string
 	State     ui.State
 	Addresses []string
-	Hardware  string
-	Image     string
-	Services  []ServiceOn
+	Services  []string
+	// CPU is how much its machine had in use over the last day, in percent, NaN where that is
+	// not known.
+	CPU []float64
 	// Command signs the viewer in; without one WhyNot says why.
 	Command, WhyNot string
 	// Leaving says that the node is on its way out.

@@ -309,9 +309,14 @@ func Figure(v float64, decimals int) string {
 // SparkModel is a small line within a table.
 type SparkModel struct {
 	// Label says what it is of; the highest value is added for those who do not see.
-	Label  string
+	Label string
+	// Values are in Unit, NaN where nothing is known: the line has a gap there. Max is at the
+	// top, 0 for the highest of them.
 	Values []float64
+	Max    float64
 	Unit   string
+	// Last shows the last value beside the line.
+	Last bool
 }
 
 // Sizes of a spark in pixels.
@@ -320,9 +325,21 @@ const (
 	sparkHeight = 24
 )
 
+// last is the newest value that is known, "" for none.
+func (m SparkModel) last() string {
+	for i := len(m.Values) - 1; i >= 0; i-- {
+		if !math.IsNaN(m.Values[i]) {
+			return Figure(m.Values[i], 0) + " " + m.Unit
+		}
+	}
+	return ""
+}
+
 func (m SparkModel) highest() (high float64) {
 	for _, v := range m.Values {
-		high = max(high, v)
+		if !math.IsNaN(v) {
+			high = max(high, v)
+		}
 	}
 	return high
 }
@@ -331,17 +348,23 @@ func (m SparkModel) summary() string {
 	return m.Label + ": highest " + Figure(m.highest(), 0) + " " + m.Unit
 }
 
-func (m SparkModel) points() string {
-	high := max(m.highest(), 1e-9)
-	points := make([]string, len(m.Values))
+func (m SparkModel) path() string {
+	high := max(m.highest(), m.Max, 1e-9)
+	var b strings.Builder
+	pen := "M"
 	for i, v := range m.Values {
-		x := float64(sparkWidth) / 2
-		if len(m.Values) > 1 {
-			x = 1 + (sparkWidth-2)*float64(i)/float64(len(m.Values)-1)
+		if math.IsNaN(v) {
+			pen = "M"
+			continue
 		}
-		points[i] = decimal(x) + "," + decimal(2+(sparkHeight-4)*(1-max(v, 0)/high))
+		x := 1 + (sparkWidth-2)*float64(i)/float64(max(len(m.Values)-1, 1))
+		b.WriteString(pen + decimal(x) + " " + decimal(2+(sparkHeight-4)*(1-max(v, 0)/high)))
+		if pen == "M" && (i+1 == len(m.Values) || math.IsNaN(m.Values[i+1])) {
+			b.WriteString("h1") // alone between gaps
+		}
+		pen = "L"
 	}
-	return strings.Join(points, " ")
+	return b.String()
 }
 
 // QuotaModel is how much of a quota is used. Max < 0 means that there is none.

@@ -55,6 +55,9 @@ func (s *Server) serviceJournal(w http.ResponseWriter, r *http.Request, actor lo
 	default:
 		return err
 	}
+	if page.Wants(r, clusterview.TaskSideID) {
+		return s.Fragment(w, r, http.StatusOK, clusterview.JournalSide(m))
+	}
 	frame := clusterPage("Journal of "+service, "Nodes", ui.Crumb{Label: v.Name, Href: route.Cluster(v.ID)}, ui.Crumb{Label: "Nodes", Href: route.ClusterNodes(v.ID)},
 		ui.Crumb{Label: short, Href: m.Node}, ui.Crumb{Label: "Journal of " + service})
 	page.Reloading(r, &frame, m.Log.More != "")

@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"context"
 	"math"
 	"net/http"
 	"time"
@@ -30,6 +31,19 @@ func (s *Server) nodeLoad(r *http.Request, actor loom.Actor, v clusters.ClusterV
 		return clusterview.NodeLoad(ui.ChartModel{}, noLoad(v, n.ID)), nil
 	}
 	return clusterview.NodeLoad(loadChart(load, ui.ViewerOf(r.Context())), ""), nil
+}
+
+// fillLoads adds to rows how much CPU their machines had in use over the last day.
+func (s *Server) fillLoads(ctx context.Context, actor loom.Actor, id loom.ClusterID, rows []clusterview.NodeRow) error {
+	ids := make([]loom.NodeID, len(rows))
+	for i := range rows {
+		ids[i] = loom.NodeID(rows[i].ID)
+	}
+	loads, err := s.Fleet.Loads(ctx, actor, id, ids)
+	for i := range rows {
+		rows[i].CPU = means(loads[ids[i]].CPU)
+	}
+	return err
 }
 
 // loadChart draws a load.

@@ -6,14 +6,10 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
-
-	"github.com/a-h/templ"
 
 	"loom/app/clusters"
 	"loom/app/loom"
-	"loom/app/processes"
 	"loom/app/web/page"
 	"loom/views/clusterview"
 	"loom/views/route"
@@ -41,11 +37,7 @@ func (s *Server) showNode(w http.ResponseWriter, r *http.Request, actor loom.Act
 	if m.Load, err = s.nodeLoad(r, actor, v, n); err != nil {
 		return err
 	}
-	if m.Use, err = s.nodeUse(r, actor, v, n); err != nil {
-		return err
-	}
-	short := page.ShortHost(n.Hostname)
-	frame := clusterPage(short, "Nodes", ui.Crumb{Label: v.Name, Href: route.Cluster(v.ID)}, ui.Crumb{Label: "Nodes", Href: route.ClusterNodes(v.ID)}, ui.Crumb{Label: short})
+	frame := clusterPage(m.Title, "Nodes", ui.Crumb{Label: v.Name, Href: route.Cluster(v.ID)}, ui.Crumb{Label: "Nodes", Href: route.ClusterNodes(v.ID)}, ui.Crumb{Label: m.Title})
 	frame.Topics = []string{route.TopicCluster(v.ID)}
 	page.Reloading(r, &frame, v.Status == loom.ClusterPending && revealed == nil)
 	return s.Render(w, r, actor, http.StatusOK, frame, clusterview.NodePage(m))
@@ -71,9 +63,9 @@ func (s *Server) nodeModel(v clusters.ClusterView, n loom.Node, actor loom.Actor
 	self := func(c addressChoice) string { return route.Query(route.Node(v.ID, n.ID), addressParam, string(c)) }
 	command, why := c.command(&n)
 	m := clusterview.NodeModel{
-		Cluster: v.ID, Now: s.Now(), Hostname: n.Hostname, State: nodeState(v, &n, s.Now()), Services: nodeServices(v, n),
+		Cluster: v.ID, Node: n.ID, Now: s.Now(), Title: "Node " + strconv.Itoa(n.Number), Hostname: n.Hostname, State: nodeState(v, &n, s.Now()), Services: nodeServices(v, n),
 		Command: command, WhyNot: why, Live: self(c.choice), Log: route.NodeLog(v.ID, n.ID), Addresses: addressChoices([]loom.Node{n}, c.choice, self),
-		Leaving: n.Leaving && n.State != loom.NodeDeleted, Actions: buttons(nodeActions(v, n)),
+		Leaving: n.Leaving && n.State != loom.NodeDeleted, Menu: nodeActions(v, n),
 	}
 	if h, ok := healthOf(v, n.ID); ok {
 		m.Trouble = h.Message
@@ -86,38 +78,45 @@ func (s *Server) nodeModel(v clusters.ClusterView, n loom.Node, actor loom.Actor
 	if c.signIns.HasPassword(n.ID) && actor.May(loom.Operate, loom.OwnedBy(v.Owner)) == nil {
 		m.Reveal = route.Query(route.NodeReveal(v.ID, n.ID), addressParam, string(c.choice))
 	}
-	m.Facts = []ui.Def{
-		{Term: "Addresses", Text: strings.Join(addresses(n), ", "), Mono: true},
+	m.Facts = []ui.Def{{Term: "Host name", Text: n.Hostname}}
+	for _, address := range addresses(n) {
+		m.Facts = append(m.Facts, ui.Def{Term: "Address", Text: address})
+	}
+	m.Results = []ui.Def{
+		{Term: "Provider", Text: v.Provider.Name},
 		{Term: "Hardware", Text: n.HardwareType + " → " + n.Flavor},
 		{Term: "Image", Text: n.ImageType + " → " + n.Image},
-		{Term: "Provider", Text: v.Provider.Name},
-		{Term: "Number", Text: strconv.Itoa(n.Number)},
 		{Term: "Id", Value: ui.CopyText(string(n.ID), "node id")},
-	}
-	if len(addresses(n)) == 0 {
-		m.Facts = m.Facts[1:]
 	}
 	for _, key := range slices.Sorted(maps.Keys(n.Results)) {
 		m.Results = append(m.Results, ui.Def{Term: key, Text: factText(n.Results[key]), Mono: true})
 	}
 	for _, a := range slices.Backward(n.Actions) {
-		m.History = append(m.History, clusterview.NodeEvent{
-			Action: string(a.Action), Service: a.Service, Href: route.TaskAttempt(a.Task, a.Attempt), State: historyState(a),
-			Attempt: strconv.Itoa(a.Attempt), Log: route.TaskAttempt(a.Task, a.Attempt) + "#log",
-			Started: a.Started, Ended: a.Ended,
-		})
+		if len(m.History) == historyShown {
+			break
+		}
+		m.History = append(m.History, clusterview.NodeEvent{NodeAction: a, State: historyState(a), Href: route.TaskAttempt(a.Task, a.Attempt)})
 	}
 	return m
 }
+
+// historyShown is how many actions the page of a node lists; its log has all.
+const historyShown = 10
 
 // nodeServices are the services of a node, each with the newest action there.
 func nodeServices(v clusters.ClusterView, n loom.Node) []clusterview.NodeService {
 	var out []clusterview.NodeService
 	for _, on := range servicesOn(v, n) {
-		row := clusterview.NodeService{ServiceOn: on, Actions: serviceActions(v, on.Name), Journal: journalLink(v, n, on.Name)}
-		if row.Actions != nil && n.State != loom.NodeDeleted {
-			row.Here = buttons(repairActions(v, n.ID, []string{on.Name}, loom.RepairByRestart, loom.RepairByConfigure))
-			row.Here[0].Label = "Restart here…"
+		row := clusterview.NodeService{ServiceOn: on, Journal: journalLink(v, n, on.Name)}
+		all := serviceActions(v, on.Name)
+		if len(all) > 0 && n.State != loom.NodeDeleted {
+			row.Menu = repairActions(v, n.ID, []string{on.Name}, loom.RepairByRestart, loom.RepairByConfigure)
+			row.Menu[0].Label = "Restart here…"
+		}
+		for i, a := range all {
+			a.Label += " on all nodes"
+			a.Divider = i == 0
+			row.Menu = append(row.Menu, a)
 		}
 		for _, a := range n.Actions {
 			if a.Service == on.Name && !a.Started.Before(row.LastAt) {
@@ -271,41 +270,4 @@ func unmetText(n *loom.Node, unmet []string) string {
 		text += fmt.Sprintf(", %d more", more)
 	}
 	return text
-}
-
-// nodeUse is a picture of for how long a node had a machine, nil when it never had one.
-func (s *Server) nodeUse(r *http.Request, actor loom.Actor, v clusters.ClusterView, n loom.Node) (templ.Component, error) {
-	see := ui.ViewerOf(r.Context())
-	in := processes.NodeUseInput{Cluster: v.ID, Node: n.ID, Until: goneAt(n), Zone: see.In(s.Now()).Location()}
-	use, ok, err := s.Processes.NodeUse(r.Context(), actor, in)
-	if err != nil || !ok {
-		return nil, err
-	}
-	chart := ui.ChartModel{ID: "node-use", Title: "Use", Unit: "node-hours", PlaceWord: page.GroupWord(use.GroupBy), Decimals: 1,
-		Series: []ui.ChartSeries{{Name: "node-hours", Values: use.Hours}}}
-	for i := range use.Hours {
-		chart.Places = append(chart.Places, page.PlaceOf(use.Marks[i], use.GroupBy))
-	}
-	m := clusterview.NodeUseModel{Chart: chart, Facts: []ui.Def{
-		{Term: "In use", Text: ui.Duration(time.Duration(use.Total * float64(time.Hour)))},
-		{Term: "First machine", Value: ui.Time(use.First, s.Now())},
-	}}
-	if n.Incarnation > 1 {
-		m.Facts = append(m.Facts, ui.Def{Term: "Machines so far", Text: ui.Figure(float64(n.Incarnation), 0)})
-	}
-	return clusterview.NodeUse(m), nil
-}
-
-// goneAt is when the machine of a node that is deleted went, the zero time while it is
-// there.
-func goneAt(n loom.Node) (at time.Time) {
-	if n.State != loom.NodeDeleted {
-		return at
-	}
-	for _, a := range n.Actions {
-		if a.Action == loom.ActionDelete && a.Ended.After(at) {
-			at = a.Ended
-		}
-	}
-	return at
 }

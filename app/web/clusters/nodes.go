@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// nodesFlat is up to how many nodes the tab opens with one table of all.
-	nodesFlat = 4
-	// nodesShown is how many rows a table of nodes has.
+	// nodesFiltered is from how many nodes on the tab offers filters.
+	nodesFiltered = 10
+	// nodesShown is how many rows a table of nodes of all sets has.
 	nodesShown = 100
 )
 
-// nodesQuery is what the filters of the tab of nodes say: view "sets" or "flat", set
-// the services of one set joined with ",".
+// nodesQuery is what the filters of the tab of nodes say: view is "flat" for one table, else
+// nodes are in sets; set is the services of one set joined with ",".
 type nodesQuery struct {
 	view, q, service, state, set string
 	address                      addressChoice
@@ -34,10 +34,8 @@ type nodesQuery struct {
 
 func readNodesQuery(q url.Values, nodes int) nodesQuery {
 	n := nodesQuery{q.Get("view"), page.SearchOf(q), q.Get("service"), q.Get("state"), q.Get("set"), readAddressChoice(q), 1}
-	if n.view != "flat" && n.view != "sets" {
-		if n.view = "sets"; nodes <= nodesFlat {
-			n.view = "flat"
-		}
+	if n.view != viewFlat {
+		n.view = ""
 	}
 	if page, err := strconv.Atoi(q.Get("page")); err == nil {
 		n.page = min(max(page, 1), nodes/nodesShown+1)
@@ -54,6 +52,8 @@ func (n nodesQuery) url(base string) string {
 }
 
 func (n nodesQuery) filtered() bool { return n.q+n.service+n.state+n.set != "" }
+
+const viewFlat = "flat"
 
 // noServices names the set of nodes without services in a query.
 const noServices = "none"
@@ -96,7 +96,7 @@ func (s *Server) clusterNodes(w http.ResponseWriter, r *http.Request, actor loom
 func (s *Server) nodesPart(ctx context.Context, actor loom.Actor, v clusters.ClusterView, q nodesQuery) (clusterview.NodesModel, error) {
 	base := route.ClusterNodes(v.ID)
 	m := clusterview.NodesModel{
-		ID: v.ID, None: len(v.Nodes) == 0, Action: base, Clear: nodesQuery{view: q.view, address: q.address}.url(base), Filtered: q.filtered(), Q: q.q, View: q.view,
+		ID: v.ID, None: len(v.Nodes) == 0, Action: base, Clear: nodesQuery{view: q.view, address: q.address}.url(base), Filtered: q.filtered(), Filters: q.filtered() || q.view == viewFlat || len(v.Nodes) >= nodesFiltered, Q: q.q, View: q.view,
 		Live: q.url(clusterview.PartURL(v.ID, clusterview.PartNodes)), Address: string(q.address), Copies: copyLinks(v.ID, q.address),
 	}
 	m.Addresses = addressChoices(v.Nodes, q.address, func(c addressChoice) string {
@@ -108,12 +108,7 @@ func (s *Server) nodesPart(ctx context.Context, actor loom.Actor, v clusters.Clu
 	if err != nil {
 		return m, err
 	}
-	for _, view := range []struct{ word, label string }{{"sets", "By services"}, {"flat", "All in one table"}} {
-		to := q
-		to.view, to.page, to.set = view.word, 1, ""
-		m.Views.Options = append(m.Views.Options, ui.Tab{Label: view.label, Href: to.url(base), Current: view.word == q.view})
-	}
-	m.Views.Label = "View"
+	m.Key = keyModel(v, actor, &c)
 	m.Services, m.States = nodeFilters(v, q)
 	var shown []loom.Node
 	for _, n := range v.Nodes {
@@ -123,7 +118,7 @@ func (s *Server) nodesPart(ctx context.Context, actor loom.Actor, v clusters.Clu
 	}
 	m.Matched = len(shown)
 	row := func(n loom.Node) clusterview.NodeRow { return s.nodeRow(v, n, &c) }
-	if q.view == "flat" {
+	if q.view == viewFlat {
 		from := min((q.page-1)*nodesShown, len(shown))
 		to := min(from+nodesShown, len(shown))
 		for _, n := range shown[from:to] {
@@ -139,9 +134,14 @@ func (s *Server) nodesPart(ctx context.Context, actor loom.Actor, v clusters.Clu
 				m.Pages.Next = next.url(base)
 			}
 		}
-		return m, nil
+		return m, s.fillLoads(ctx, actor, v.ID, m.Rows)
 	}
 	m.Sets = nodeSets(v, shown, q, base, setRows, row)
+	for _, set := range m.Sets {
+		if err := s.fillLoads(ctx, actor, v.ID, set.Rows); err != nil {
+			return m, err
+		}
+	}
 	return m, nil
 }
 
@@ -161,7 +161,7 @@ func nodeSets(v clusters.ClusterView, nodes []loom.Node, q nodesQuery, base stri
 			at = len(out)
 			sets[key] = at
 			flat := q
-			flat.view, flat.set, flat.page = "flat", key, 1
+			flat.view, flat.set, flat.page = viewFlat, key, 1
 			out = append(out, clusterview.NodeSet{Key: key, Services: slices.Sorted(slices.Values(n.Services)), All: flat.url(base)})
 			standings[key] = map[nodeStanding]int{}
 		}
@@ -173,10 +173,6 @@ func nodeSets(v clusters.ClusterView, nodes []loom.Node, q nodesQuery, base stri
 	}
 	for i := range out {
 		set := &out[i]
-		set.Title = ui.Count(set.Count, "node", "nodes") + " with " + ui.Count(len(set.Services), "service", "services")
-		if set.Count > 1 && len(set.Services) > 0 {
-			set.Title += " each"
-		}
 		for _, standing := range nodeStandings {
 			if k := standings[set.Key][standing]; k > 0 {
 				set.States = append(set.States, standing.state().With(strconv.Itoa(k)))
@@ -201,8 +197,8 @@ func (s *Server) nodeRow(v clusters.ClusterView, n loom.Node, c *connections) cl
 	menu := append([]ui.MenuItem{{Label: "Log", Icon: "list", Href: route.NodeLog(v.ID, n.ID)}}, nodeActions(v, n)...)
 	command, why := c.command(&n)
 	return clusterview.NodeRow{
-		ID: string(n.ID), Hostname: n.Hostname, Href: route.Query(route.Node(v.ID, n.ID), addressParam, string(c.choice)), State: nodeState(v, &n, s.Now()), Addresses: addresses(n),
-		Hardware: n.HardwareType, Image: n.ImageType, Services: servicesOn(v, n), Command: command, WhyNot: why,
+		ID: string(n.ID), Hostname: n.Hostname, Number: strconv.Itoa(n.Number), Href: route.Query(route.Node(v.ID, n.ID), addressParam, string(c.choice)), State: nodeState(v, &n, s.Now()),
+		Addresses: addresses(n), Services: n.Services, Command: command, WhyNot: why,
 		Leaving: n.Leaving && n.State != loom.NodeDeleted, Menu: menu,
 	}
 }

@@ -75,7 +75,9 @@ func (s *Server) operationTimeline(w http.ResponseWriter, r *http.Request, actor
 	m := clusterview.TimelineView{Options: timeOptions(ref, q), Chart: ui.TimelineModel{ID: "timeline"}}
 	axis := s.operationAxis(op, groups)
 	if q.By == "step" {
-		s.stepLanes(&m, op, axis, slices.DeleteFunc(slices.Clone(groups), func(g clusters.TaskGroup) bool { return !q.matchesGroup(g.Level, g.Action, g.Service, g.Status, g.Again > 0) }))
+		s.stepLanes(&m, op, axis, slices.DeleteFunc(slices.Clone(groups), func(g clusters.TaskGroup) bool {
+			return !q.matchesGroup(g.Level, g.Action, g.Service, g.Status, g.Again > 0)
+		}))
 	} else if err := s.nodeLanes(r, actor, &m, op, axis, q); err != nil {
 		return err
 	}
