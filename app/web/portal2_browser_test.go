@@ -167,6 +167,7 @@ func TestPreviewsAreShort(t *testing.T) {
 	}{
 		"create of 3":   {clusters.PreviewInput{Kind: loom.ChangeCreate, Create: loom.CreateInput{Name: "blog", Template: "web-cluster", Machines: 3, LeaseMillis: loom.TemplateLease}}, 1350},
 		"create of 50":  {clusters.PreviewInput{Kind: loom.ChangeCreate, Create: loom.CreateInput{Name: "farm", Template: "web-cluster", Machines: 50, LeaseMillis: loom.TemplateLease}}, 1350},
+		"create of 500": {clusters.PreviewInput{Kind: loom.ChangeCreate, Create: loom.CreateInput{Name: "field", Template: "web-cluster", Machines: 500, LeaseMillis: loom.TemplateLease}}, 1350},
 		"scale up by 2": {clusters.PreviewInput{Kind: loom.ChangeExpand, Cluster: id, Change: clusters.ChangeInput{Machines: 5}}, 900},
 	} {
 		v, err := w.clusters.Preview(w.ctx, w.actor("ana"), p.in)

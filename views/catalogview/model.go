@@ -6,8 +6,12 @@ package catalogview
 
 import "loom/views/ui"
 
-// FieldQ is the name of the search field.
-const FieldQ = "q"
+// FieldQ and FieldNodes are the names of the search field and of that for the size of the
+// example.
+const (
+	FieldQ     = "q"
+	FieldNodes = "nodes"
+)
 
 // GalleryModel is the page of templates.
 type GalleryModel struct {
@@ -31,17 +35,15 @@ type TemplateCard struct {
 
 // TemplateModel is the page of a template.
 type TemplateModel struct {
-	Name, Label, Description string
-	Version                  int
-	Deprecated               bool
-	Facts                    []ui.Def
+	Name, Label, Description, Icon string
+	Version                        int
+	Deprecated                     bool
+	Facts                          []ui.Def
 	// Rules are the constraints in sentences.
 	Rules    []string
 	Services []ServiceRow
-	// Example is the layout of the smallest cluster, ExampleTitle says so; empty where
-	// there is none.
-	Example      ui.LayoutPictureModel
-	ExampleTitle string
+	// Example is how services share nodes, nil while no cluster can be made.
+	Example *ExampleModel
 	// Ties is the picture of its services, nil without services.
 	Ties  *ui.TiesModel
 	Links []ui.Def
@@ -50,6 +52,15 @@ type TemplateModel struct {
 	// EditHref is set for administrators.
 	EditHref string
 	JSON     ui.JSONModel
+}
+
+// ExampleModel is the layout of a cluster of as many nodes as the field says.
+type ExampleModel struct {
+	// Self is the page, Nodes what the field says, Error what is wrong with it.
+	Self, Nodes, Error string
+	Layout             ui.LayoutPictureModel
+	// None says why there is no layout.
+	None string
 }
 
 // ServiceRow is a service that clusters of a template may have.

@@ -31,6 +31,8 @@ type LayoutPictureModel struct {
 	// Title names the picture, "Layout" when empty.
 	Title  string
 	Groups []LayoutPictureGroup
+	// Folded folds the table below the picture.
+	Folded bool
 	// Narrow draws smaller and leaves to the table what it says as well.
 	Narrow bool
 }

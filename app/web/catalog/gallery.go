@@ -89,8 +89,8 @@ func (s *Server) catalogTemplate(w http.ResponseWriter, r *http.Request, actor l
 		return err
 	}
 	m := catalogview.TemplateModel{
-		Name: t.Name, Label: t.Label, Description: t.Description, Version: info.Version, Deprecated: t.Deprecated,
-		Facts: templateFacts(t), Rules: templateRules(t), Problem: problem,
+		Name: t.Name, Label: t.Label, Description: t.Description, Icon: t.Icon, Version: info.Version, Deprecated: t.Deprecated,
+		Facts: append(templateFacts(t), ui.Def{Term: "Version", Text: strconv.Itoa(info.Version)}), Rules: templateRules(t), Problem: problem,
 		JSON: entryJSON(loom.KindTemplate, entry, route.CatalogTemplate(name)),
 	}
 	if problem == "" {
@@ -109,7 +109,7 @@ func (s *Server) catalogTemplate(w http.ResponseWriter, r *http.Request, actor l
 	m.Services = templateServices(services, t)
 	m.Ties = page.TemplateTies(services, t, route.CatalogService)
 	if problem == "" {
-		if err := s.exampleLayout(r.Context(), actor, t, &m); err != nil {
+		if m.Example, err = s.exampleLayout(r.Context(), actor, t, r.URL.Query().Get(catalogview.FieldNodes)); err != nil {
 			return err
 		}
 	}
