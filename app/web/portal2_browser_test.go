@@ -159,6 +159,9 @@ func TestPreviewsAreShort(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
 	w.db.MustExec(`UPDATE tenants SET max_nodes = 1000 WHERE id = $1`, w.tenant.ID)
+	wide := webTemplate()
+	wide.Constraints.Size.Max = 500
+	w.save(loom.KindTemplate, wide)
 	id := w.active("shop", 3)
 	b, base := w.browse(t, "ana", browser.Options{Width: 1440})
 	for what, p := range map[string]struct {

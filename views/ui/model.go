@@ -349,6 +349,14 @@ type Def struct {
 	Value templ.Component
 }
 
+// fact marks a text of which a page has one.
+func (d Def) fact() templ.Attributes {
+	if d.Value != nil || d.Text == "" {
+		return nil
+	}
+	return templ.Attributes{"data-fact": d.Term + " " + d.Text}
+}
+
 // JSONModel is the JSON pane of an object.
 type JSONModel struct {
 	ID   string

@@ -31,6 +31,14 @@ type State struct {
 	Detail string
 	// At is when it was seen, for what is a look and not a record; Now is the present.
 	At, Now time.Time
+	// Fact is what the state is of, "node 4f…", where a page may show it only once.
+	Fact string
+}
+
+// Of gives the state as that of something, which a page shows once.
+func (s State) Of(kind, key string) State {
+	s.Fact = kind + " " + key
+	return s
 }
 
 // With gives the state with a detail behind its word.

@@ -391,7 +391,7 @@ func (s *Server) clusterRows(w http.ResponseWriter, r *http.Request, actor loom.
 
 func (s *Server) listRow(c loom.ClusterSummary) clusterview.Row {
 	row := clusterview.Row{
-		ID: c.ID.String(), Name: c.Name, Href: route.Cluster(c.ID), Description: c.Description, State: ui.ClusterBadge(c.Status, c.Progress, c.Health, s.Now()),
+		ID: c.ID.String(), Name: c.Name, Href: route.Cluster(c.ID), Description: c.Description, State: ui.ClusterBadge(c.Status, c.Progress, c.Health, s.Now()).Of("cluster", c.ID.String()),
 		Template: c.Template.Name, TemplateText: cmp.Or(c.Template.Label, c.Template.Name) + " " + ui.Version(c.Template.Version), Icon: page.IconOf(loom.KindTemplate, &c.Template),
 		Nodes: strconv.Itoa(c.Nodes), NodesText: ui.Count(c.Nodes, "node", "nodes"), Owner: string(c.Owner.User), Created: c.Created, Expires: c.Expires, Ended: c.Ended,
 		NewerTemplate: newer(c), Protected: c.Protected,

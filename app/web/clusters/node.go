@@ -63,7 +63,7 @@ func (s *Server) nodeModel(v clusters.ClusterView, n loom.Node, actor loom.Actor
 	self := func(c addressChoice) string { return route.Query(route.Node(v.ID, n.ID), addressParam, string(c)) }
 	command, why := c.command(&n)
 	m := clusterview.NodeModel{
-		Cluster: v.ID, Node: n.ID, Now: s.Now(), Title: "Node " + strconv.Itoa(n.Number), Hostname: n.Hostname, State: nodeState(v, &n, s.Now()), Services: nodeServices(v, n),
+		Cluster: v.ID, Node: n.ID, Now: s.Now(), Title: "Node " + strconv.Itoa(n.Number), Hostname: n.Hostname, State: nodeState(v, &n, s.Now()).Of("node", string(n.ID)), Services: nodeServices(v, n),
 		Command: command, WhyNot: why, Live: self(c.choice), Log: route.NodeLog(v.ID, n.ID), Addresses: addressChoices([]loom.Node{n}, c.choice, self),
 		Leaving: n.Leaving && n.State != loom.NodeDeleted, Menu: nodeActions(v, n),
 	}

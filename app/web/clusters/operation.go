@@ -213,7 +213,7 @@ func (s *Server) briefCluster(ctx context.Context, actor loom.Actor, id loom.Clu
 
 func (s *Server) operationHead(ctx context.Context, actor loom.Actor, v clusters.ClusterView, op loom.Operation) (clusterview.OperationHead, error) {
 	m := clusterview.OperationHead{
-		Ref: op.Ref, Title: page.Capital(op.Action.Verb()) + " " + v.Name, State: ui.OperationState(op.Status, op.Aborted), Message: op.Message, Said: s.operationSaid(&op, v.Name),
+		Ref: op.Ref, Title: page.Capital(op.Action.Verb()) + " " + v.Name, State: ui.OperationState(op.Status, op.Aborted).Of("operation", op.Ref.String()), Message: op.Message, Said: s.operationSaid(&op, v.Name),
 	}
 	if !op.ForRetry { // those are named one by one
 		m.Waiting = op.Waiting

@@ -250,7 +250,7 @@ func (s *Server) badge(v clusters.ClusterView) ui.State {
 	if v.Latest != nil {
 		p = v.Latest.Progress()
 	}
-	return ui.ClusterBadge(v.Status, p, v.Health, s.Now())
+	return ui.ClusterBadge(v.Status, p, v.Health, s.Now()).Of("cluster", v.ID.String())
 }
 
 // progress is the bar of an operation with its text.

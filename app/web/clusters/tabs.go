@@ -38,7 +38,7 @@ func servicesOn(v clusters.ClusterView, n loom.Node) []clusterview.ServiceOn {
 		if seen := serviceSeen(v, n, name); seen != "" {
 			state = ui.HealthState(seen, time.Time{}, time.Time{})
 		}
-		out = append(out, clusterview.ServiceOn{Name: name, State: state})
+		out = append(out, clusterview.ServiceOn{Name: name, State: state.Of("service", name+" on "+string(n.ID))})
 	}
 	return out
 }
