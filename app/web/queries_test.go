@@ -14,6 +14,7 @@ import (
 	"github.com/lib/pq"
 
 	"loom/app/clusters"
+	"loom/app/fleet"
 	"loom/app/httpx"
 	"loom/app/loom"
 	"loom/app/secret"
@@ -71,7 +72,7 @@ func (w *clusterWorld) counted() *counter {
 	w.must(err)
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	pages := web.New(web.Deps{
-		Accounts: w.accounts, Catalog: w.catalog, Clusters: clusters.New(db, ring, clusters.Options{MaxMachines: 500}), Operations: w.ops, Hub: w.hub,
+		Accounts: w.accounts, Catalog: w.catalog, Clusters: clusters.New(db, ring, clusters.Options{MaxMachines: 500}), Operations: w.ops, Fleet: fleet.New(db), Hub: w.hub,
 		Sessions: httpx.NewSessions(w.accounts, false), Log: log, Version: "test",
 	})
 	w.handler = httpx.Chain(log, false, http.NewCrossOriginProtection(), web.ErrorPage("test"), pages)
