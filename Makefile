@@ -60,9 +60,13 @@ LOOM_TEST_DATABASE_URL="$$(bin/loom db start --scratch)"; export LOOM_TEST_DATAB
 trap 'LOOM_DATA_DIR="$(CURDIR)/var/test" bin/loom db remove >/dev/null' EXIT;
 endef
 
+# PKG and RUN choose packages and tests: make test PKG=./app/web RUN=TestHome
+PKG ?=
+RUN ?=
 .PHONY: test
-test: deps build ## every test there is
+test: deps build ## every test there is, or those of PKG=./app/web RUN=TestHome
 	@$(scratch) \
+	if [ -n '$(PKG)' ]; then $(TEST) -timeout 70m -tags '$(TAGS)' -run '$(RUN)' $(PKG); exit; fi; \
 	status=0; export LOOM_TEST_SKIPPED="$(CURDIR)/var/test/skipped"; rm -f "$$LOOM_TEST_SKIPPED"; \
 	$(TEST) -race -timeout 20m $(RACE) || status=$$?; \
 	$(TEST) -timeout 70m -tags '$(TAGS)' $(FIRST) $$(go list ./... | grep -vxF "$$(go list $(RACE))") || status=$$?; \

@@ -67,9 +67,10 @@ func TestMessagesOfBaseFields(t *testing.T) {
 	if len(size.Errors) != 2 || size.Errors[0].Field != "constraints.size.min" || !strings.Contains(size.Errors[0].Message, "whole number") || size.Errors[1].Field != "constraints.size.max" {
 		t.Errorf("size: %+v", size.Errors)
 	}
-	for _, icon := range []string{"server", "icons/web.png", "/static/web.svg", "https://example.org/i.png", "HTTP://example.org/i.png", "data:image/png;base64,AAAA", "a b"} {
+	for _, icon := range []string{"server", "icons/web.png", "/static/web.svg", "https://example.org/i.png", "HTTP://example.org/i.png", "data:image/png;base64,iVBORw0KGgo=", "a b"} {
 		w.call(w.admin, put, "/v2/services/x", `{"name":"x","icon":"`+icon+`","label":"`+strings.Repeat("ä", 255)+`"}`).want(200)
 	}
+	w.call(w.admin, put, "/v2/services/x", `{"name":"x","icon":"data:image/png;base64,AAAA"}`).fails(400, "icon", "a PNG or SVG of at most 32 KiB")
 }
 
 // Deleting what others use is allowed, and says how many there are.

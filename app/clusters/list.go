@@ -121,7 +121,7 @@ func (u *Clusters) Count(ctx context.Context, actor loom.Actor, in CountInput) (
 	if in.Lease != "" {
 		seconds, ok := leaseValue(in.Lease)
 		if chosen.Lease = seconds; !ok {
-			errs = append(errs, loom.FieldError{Field: "lease", Message: "A lease is none, ended, or a time such as 48h or 7d."})
+			errs = append(errs, loom.FieldError{Field: "lease", Message: "Enter none, ended or a time such as 48h or 7d."})
 		}
 	}
 	if err := loom.InvalidFields(errs); err != nil {

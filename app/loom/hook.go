@@ -34,11 +34,7 @@ const (
 
 // HookActions lists the cluster actions that a hook can be limited to. The first
 // is the predecessor's, which no operation has.
-var HookActions = []ClusterAction{
-	"solve_layout", ClusterCreate, ClusterDelete, ClusterConfigure, ClusterConfigureWithRestart, StartServices, StopServices,
-	RestartServices, AddServices, RemoveServices, ClusterExpand, ClusterShrink, ClusterUpgrade, ClusterResize, ClusterRepair, RepairRestart, RepairConfigure, RepairReboot,
-	Rollback, ClusterAuthorize,
-}
+var HookActions = append([]ClusterAction{"solve_layout"}, ClusterActions...)
 
 // Hook is an HTTP notice about operations of its tenant, or of all tenants when
 // it is global.

@@ -44,16 +44,16 @@ const (
 // it as a setting.
 type Parameter struct {
 	Key      string        `json:"key" required:"true" description:"The path in the config, such as web.title."`
-	Label    string        `json:"label,omitempty" description:"The name that users see; the key without."`
+	Label    string        `json:"label,omitempty" description:"The name that users see (default: the key)."`
 	Type     ParameterType `json:"type" enum:"text,multiline,number,boolean,choice,duration,size"`
 	Default  any           `json:"default,omitempty" description:"Part of the default config, below defaultConfig."`
 	Required bool          `json:"required,omitempty" description:"The config must have a value that is not empty."`
-	Secret   bool          `json:"secret,omitempty" description:"The value is hidden as one is whose key looks secret."`
+	Secret   bool          `json:"secret,omitempty" description:"The value is hidden, as is any value whose key looks secret."`
 	Help     string        `json:"help,omitempty"`
 	Options  []string      `json:"options,omitempty" description:"The values of a choice."`
 	Pattern  string        `json:"pattern,omitempty" description:"An RE2 expression that the whole text must match."`
-	Min      any           `json:"min,omitempty" description:"The smallest number, duration or size; of a text, the fewest characters."`
-	Max      any           `json:"max,omitempty" description:"The largest number, duration or size; of a text, the most characters."`
+	Min      any           `json:"min,omitempty" description:"The smallest number, duration or size. For text, the minimum number of characters."`
+	Max      any           `json:"max,omitempty" description:"The largest number, duration or size. For text, the maximum number of characters."`
 	Restart  bool          `json:"restart,omitempty" description:"A new value takes effect when the service restarts."`
 }
 
@@ -322,7 +322,7 @@ func (p *Parameter) validate(at string) []FieldError {
 		}
 		long("pattern", p.Pattern, MaxParameterPattern)
 		if _, err := regexp.Compile(`^(?:` + p.Pattern + `)$`); err != nil {
-			fail("pattern", "This is no RE2 expression: %s.", Cut(err.Error(), 200))
+			fail("pattern", "Enter a valid RE2 expression. This one fails: %s.", Cut(err.Error(), 200))
 		}
 	}
 	errs = append(errs, p.checkBounds(at)...)
@@ -351,7 +351,7 @@ func (p *Parameter) checkOptions(at string) []FieldError {
 		case option == "" || utf8.RuneCountInString(option) > MaxParameterOption:
 			return []FieldError{{field, fmt.Sprintf("An option has 1–%d characters.", MaxParameterOption)}}
 		case slices.Contains(p.Options[:i], option):
-			return []FieldError{{field, fmt.Sprintf("“%s” is there twice.", option)}}
+			return []FieldError{{field, fmt.Sprintf("“%s” appears twice.", option)}}
 		}
 	}
 	return nil

@@ -239,6 +239,10 @@ var trespassers = map[string]trespasser{
 	"SnapshotBefore": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 		return store.SnapshotBefore(ctx, tx, t, loom.OperationRef{Cluster: 1, Number: 1})
 	},
+	"CountClusters": reads(func(ctx context.Context, q sqlx.ExtContext, t loom.TenantID) (string, error) {
+		c, err := store.CountClusters(ctx, q, t, store.ClusterFilter{}, store.ClusterFacets{}, "")
+		return leak(c.All+c.Terminated > 0), err
+	}),
 	"SetClusterTemplate": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
 		return store.SetClusterTemplate(ctx, tx, t, 1, loom.Template{Base: loom.Base{Name: "changed", Version: 9}}, map[string]loom.Service{})
 	}),

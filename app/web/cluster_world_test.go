@@ -170,7 +170,8 @@ func (w *clusterWorld) makeTenant(name string, users ...loom.UserID) loom.Tenant
 
 func labProvider() loom.PluginType {
 	return loom.PluginType{
-		Base: loom.Base{Name: "lab"},
+		Reboots: true,
+		Base:    loom.Base{Name: "lab"},
 		Parameters: map[string]loom.FieldGroup{
 			"admin": {Fields: map[string]loom.FieldSchema{"region": {Label: "Region", Type: "text"}}},
 			"user": {Fields: map[string]loom.FieldSchema{

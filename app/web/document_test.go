@@ -25,7 +25,7 @@ import (
 var withoutDocument = map[string]string{
 	"GET /{$}": "sums up several lists", "GET /home/clusters": "part of a page", "GET /clusters/{cluster}/open": "leads elsewhere", "GET /clusters/{cluster}/activity": "leads elsewhere", "GET /home/news": "part of a page",
 	"GET /clusters/rows": "part of a page", "GET /clusters/{cluster}/panel": "part of a page", "GET /clusters/{cluster}/ssh-config": "a file", "GET /clusters/{cluster}/copy": "a file",
-	"GET /clusters/bulk/delete": "asks about several clusters", "GET /clusters/bulk/lease": "asks about several clusters", "GET /clusters/bulk/owner": "asks about several clusters",
+	"GET /clusters/bulk/delete": "asks about several clusters", "GET /clusters/bulk/lease": "asks about several clusters", "GET /clusters/bulk/owner": "asks about several clusters", "GET /clusters/bulk/restart": "asks about several clusters", "GET /icons/{kind}/{name}/{version}": "a picture",
 	"GET /previews/{preview}/graph.svg": "a picture", "GET /previews/{preview}/apply": "leads back", "GET /clusters/{cluster}/protect": "leads back", "GET /clusters/{cluster}/key": "leads back", "GET /clusters/{cluster}/authorize": "leads back",
 	"GET /clusters/{cluster}/operations/{n}/resubmit": "leads back", "GET /clusters/{cluster}/operations/{n}/tasks/{task}/retry-now": "leads back", "GET /clusters/{cluster}/operations/{n}/tasks/{task}/stop-retrying": "leads back",
 	"GET /clusters/{cluster}/operations/{n}/pause": "leads back", "GET /clusters/{cluster}/operations/{n}/resume": "leads back",

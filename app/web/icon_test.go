@@ -38,9 +38,9 @@ func TestOwnIcons(t *testing.T) {
 		"not base64": "data:image/svg+xml,<svg/>", "a script": "javascript:alert(1)",
 	} {
 		t.Log(name)
-		admin.post("/admin/services/pictured", "body", entry(icon)).shows(t, 400, "icon")
+		admin.post("/admin/services/pictured", "expected", "1", "body", entry(icon)).shows(t, 422, "icon")
 	}
-	admin.post("/admin/services/pictured", "body", entry(of("image/png", "\x89PNG\r\n\x1a\n"))).goes(t, "/admin/services/pictured")
+	admin.post("/admin/services/pictured", "expected", "1", "body", entry(of("image/png", "\x89PNG\r\n\x1a\n"))).goes(t, "/admin/services/pictured")
 	user.get("/services").shows(t, 200, "/icons/services/pictured/2")
 	user.get("/icons/services/pictured/1").shows(t, 200, svg) // a version stays what it was
 }

@@ -142,7 +142,7 @@ func TestBulkAndSignInKeepWhatIsChosen(t *testing.T) {
 	b.WaitFor("#main[data-session-left]")
 	b.WaitLoaded()
 	b.Do("type", chromedp.Click(chromedp.CSS("input[name=q]")), chromedp.KeyEvent("half"))
-	b.WaitText("No cluster matches")
+	b.WaitText("No matches")
 	// The dialog takes the focus when it opens, so it must not open while the test types.
 	w.db.MustExec(`UPDATE sessions SET expires_at = now() - interval '1 s'`)
 	b.Do("a signal", chromedp.Evaluate[chromedp.Void](`document.querySelector("[data-live]").dispatchEvent(new CustomEvent("loom:live"))`))

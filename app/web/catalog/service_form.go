@@ -218,7 +218,7 @@ func (e *serviceEditor) parameters() form.Section {
 		kind := form.Field{Path: at.To("type"), Fallback: string(loom.ParameterText), Odd: "unknown", Face: ui.FieldModel{Label: "Type", Kind: ui.FieldSelect, Width: "s", Options: types}}
 		help := field("help", "Help", "", "full")
 		help.Face.MaxLength = loom.MaxParameterHelp
-		pattern := field("pattern", "Pattern", "An RE2 expression for all of a text.", "l")
+		pattern := field("pattern", "Pattern", "An RE2 expression that the whole text must match.", "l")
 		pattern.Face.Mono = true
 		options := form.Words{Path: at.To("options"), Lines: true, Face: ui.FieldModel{Label: "Options", Help: "Of a choice, one a line.", Kind: ui.FieldTextarea, Rows: 3, Optional: true, Width: "l"}}
 		return []form.Part{
@@ -227,7 +227,7 @@ func (e *serviceEditor) parameters() form.Section {
 			tick("required", "Required", ""), tick("secret", "Secret", "Hidden on pages and in logs."), tick("restart", "Needs a restart", "Changing it restarts the service."),
 			form.Fold{Title: "Help and limits", Key: at.String(), Says: limitsOf(at), Parts: []form.Part{
 				help, options, pattern,
-				form.Row{Parts: []form.Part{field("min", "Minimum", "Of a text, its characters.", "s"), field("max", "Maximum", "", "s")}},
+				form.Row{Parts: []form.Part{field("min", "Minimum", "For text, the number of characters.", "s"), field("max", "Maximum", "", "s")}},
 			}},
 		}
 	}

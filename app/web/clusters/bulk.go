@@ -225,7 +225,7 @@ func (s *Server) bulkRestart(w http.ResponseWriter, r *http.Request, actor loom.
 		return err
 	}
 	m := clusterview.BulkModel{Verb: "restart", Title: "Restart clusters", Back: c.back, Warning: c.warning(),
-		Intro:   "All services are stopped and started again, in the order that they need.",
+		Intro:   "Stops and starts all services in the order of their dependencies.",
 		Columns: []ui.Column{{Label: "Cluster"}, {Label: "Status"}, {Label: "Effect"}}}
 	for _, item := range c.items {
 		row := bulkRow(item)

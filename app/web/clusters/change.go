@@ -80,7 +80,7 @@ func init() { // a literal would refer to itself
 		loom.ChangeRepair:         {lead: "Replacing a node deletes its machine, or finds it gone, and creates another with its number, host name and services. The other ways keep the machine.", lost: lostWarning, live: true, parts: (*Server).repairParts},
 		loom.ChangeRollback:       {lead: "Restores the nodes, services, versions and config from before the operation. Deletes the machines that it created. Disks of other machines are not changed."},
 		loom.ChangeRetry:          {lead: "The tasks that are not complete run again. What finished stays finished, unless you change it here.", live: true, parts: (*Server).retryParts},
-		loom.ChangeSync:           {lead: "The cluster’s copy of its template becomes the newest version. Nothing changes on its machines; later operations follow the new rules."},
+		loom.ChangeSync:           {lead: "The cluster’s copy of its template, and of how its services are checked, becomes the newest version. Nothing changes on its machines; later operations follow the new rules."},
 	}
 }
 

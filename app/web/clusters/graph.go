@@ -156,6 +156,8 @@ const svgStyle = `<style>text{font-family:sans-serif;fill:#1a2230;font-size:12px
 	`.dag-box,.dag-shadow,circle{fill:#fff;stroke:#7b8797}.is-complete .dag-box{fill:#e3f4e9;stroke:#1a6e3c}.is-running .dag-box{fill:#e4effb;stroke:#1b5fa8}` +
 	`.is-failed .dag-box{fill:#fdeae8;stroke:#b3261e}.is-retry .dag-box{fill:#fbf0dc;stroke:#8a5a00}.dag-arrow{fill:#7b8797}.dag-icon{display:none}</style>`
 
+func nothingDrawn() error { return loom.NewError(loom.NotFound, "There is nothing to draw.") }
+
 // sendSVG answers with a picture as a file of its own.
 func sendSVG(w http.ResponseWriter, name string, m ui.DAGModel) error {
 	var b bytes.Buffer
@@ -165,7 +167,7 @@ func sendSVG(w http.ResponseWriter, name string, m ui.DAGModel) error {
 	text := b.String()
 	from, to := strings.Index(text, "<svg"), strings.LastIndex(text, "</svg>")
 	if from < 0 || to < 0 {
-		return loom.NewError(loom.NotFound, "There is nothing to draw.")
+		return nothingDrawn()
 	}
 	text = text[from : to+len("</svg>")]
 	open := strings.Index(text, ">")

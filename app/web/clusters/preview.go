@@ -325,7 +325,11 @@ func (s *Server) previewGraph(w http.ResponseWriter, r *http.Request, actor loom
 	if err != nil {
 		return err
 	}
-	return sendSVG(w, "preview-"+p.Name, plannedGraphs(p)[0])
+	graphs := plannedGraphs(p)
+	if len(graphs) == 0 {
+		return nothingDrawn()
+	}
+	return sendSVG(w, "preview-"+p.Name, graphs[0])
 }
 
 func (s *Server) previewModel(r *http.Request, p clusters.PreviewView) clusterview.PreviewModel {
@@ -480,7 +484,7 @@ func plannedHosts(p clusters.PreviewView) map[loom.NodeID]string {
 	return hosts
 }
 
-// plannedGraphs are pictures of the plan, the widest first; every plan has tasks.
+// plannedGraphs are pictures of the plan, the widest first, none of a plan without tasks.
 func plannedGraphs(p clusters.PreviewView) []ui.DAGModel {
 	hosts := plannedHosts(p)
 	labels := graphLabels{
