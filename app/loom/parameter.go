@@ -92,7 +92,7 @@ func (p *Parameter) Accepts(value any) bool {
 	if !scalar {
 		return false
 	}
-	size := math.NaN()
+	var size float64
 	switch p.Type {
 	case ParameterText, ParameterMultiline:
 		if p.Type == ParameterText && strings.ContainsAny(text, "\r\n") || !p.matches(text) {

@@ -78,7 +78,7 @@ func formModel() clusterview.FormModel {
 
 func fitsPanel() clusterview.CheckPanel {
 	return clusterview.CheckPanel{
-		Head: ui.CheckModel{State: ui.CheckFits, Headline: "3 nodes, 2 services", Note: "These services work with 2 to 50 nodes."},
+		Head: ui.CheckModel{State: ui.CheckFits, Headline: "3 nodes, 2 services"},
 		Layout: ui.LayoutPictureModel{ID: "check-layout", Groups: []ui.LayoutPictureGroup{
 			{Count: 1, Services: []string{"haproxy"}, Hardware: "small", Image: "debian-12"}, {Count: 2, Services: []string{"nginx"}, Hardware: "small", Image: "debian-12"},
 		}},

@@ -52,9 +52,7 @@ func (s *Server) showAsk(w http.ResponseWriter, r *http.Request, actor loom.Acto
 	if changePages[f.Kind].parts != nil {
 		m.EditHref = route.Query(r.URL.Path, queryPairs(r.URL.Query())...)
 	}
-	for _, h := range f.hidden(v) {
-		m.Hidden = append(m.Hidden, h)
-	}
+	m.Hidden = append(m.Hidden, f.hidden(v)...)
 	q := r.URL.Query()
 	for _, name := range slices.Sorted(maps.Keys(q)) {
 		for _, value := range q[name] {

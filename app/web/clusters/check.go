@@ -33,12 +33,9 @@ func checkPanel(actor loom.Actor, st *settled, r clusters.CheckResult) clustervi
 	}
 	m.Errors = ui.NewFormErrors("", configFields(r.Fields, st.fieldKeys())).Items
 	m.Layout = ui.NewLayoutPicture("check-layout", r.Layout)
-	m.Layout.Narrow = true
+	m.Layout.Narrow, m.Layout.Folded = true, true
 	if len(r.Layout) > 0 {
 		m.Facts = checkFacts(r)
-	}
-	if r.Sizes != nil && r.Unsat == nil && len(r.Layout) > 0 {
-		m.Head.Note = "These services work with " + page.NodesRange(r.Sizes.Min, r.Sizes.Max) + "."
 	}
 	m.Warnings = r.Warnings
 	if len(r.Missing) > 0 {
