@@ -341,7 +341,7 @@ func listColumns(q listQuery, owner, selectable bool) []ui.Column {
 		return c
 	}
 	low := func(c ui.Column) ui.Column { c.Low = true; return c }
-	columns := []ui.Column{sorted("Name", "name", false), sorted("Status", "status", false), {Label: "Template"}, {Label: "Nodes", Numeric: true}}
+	columns := []ui.Column{sorted("Name", "name", false), sorted("Status", "status", false), {Label: "Template", Low: true}, {Label: "Nodes", Numeric: true, Low: true}}
 	if selectable {
 		columns = append([]ui.Column{{Label: "Select", LabelHidden: true, Select: true}}, columns...)
 	}
