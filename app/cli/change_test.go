@@ -130,7 +130,7 @@ func TestChangesOfALiveCluster(t *testing.T) {
 	// A newer version of the web server brings a title; it comes one node at a time.
 	var nginx map[string]any
 	admin.call("GET", "/v2/services/nginx", nil, &nginx)
-	nginx["defaultConfig"] = map[string]any{"web": map[string]any{"title": "Second edition"}}
+	nginx["parameters"].([]any)[0].(map[string]any)["default"] = "Second edition"
 	admin.call("PUT", "/v2/services/nginx", nginx, nil)
 	w.whileServing(front, func() {
 		user.change(id, "upgrade", map[string]any{"services": []string{"nginx"}, "batch": 1, "minHealthy": 2})

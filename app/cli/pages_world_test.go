@@ -49,11 +49,14 @@ func (w *pagesWorld) files() {
 }
 
 // service is one whose actions take their time, or fail.
+// circle is a picture that services bring as their icon, in base64.
+const circle = "PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciIHZpZXdCb3g9IjAgMCA4IDgiPjxjaXJjbGUgY3g9IjQiIGN5PSI0IiByPSIzIi8+PC9zdmc+"
+
 func (w *pagesWorld) service(name string, delay, fail int, requires string) {
 	w.t.Helper()
 	action := fmt.Sprintf(`{"type": "mock", "fields": {"delay_ms": "%d", "fail_percent": "%d", "output_lines": "5"}}`, delay, fail)
-	w.admin.call("POST", "/v2/services", fmt.Sprintf(`{"name": %q, "description": "A service to look at.", "dependencies": {"runtime": {"requires": [%s]}}, "provisioner": {"actions":
-		{"install": %[3]s, "configure": %[3]s, "initialize": %[3]s, "start": %[3]s, "stop": %[3]s, "remove": %[3]s}}}`, name, requires, action), nil)
+	w.admin.call("POST", "/v2/services", fmt.Sprintf(`{"name": %q, "description": "A service to look at.", "icon": "data:image/svg+xml;base64,%s", "dependencies": {"runtime": {"requires": [%s]}}, "provisioner": {"actions":
+		{"install": %[4]s, "configure": %[4]s, "initialize": %[4]s, "start": %[4]s, "stop": %[4]s, "remove": %[4]s}}}`, name, circle, requires, action), nil)
 }
 
 func (w *pagesWorld) catalog() {

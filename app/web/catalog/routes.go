@@ -16,7 +16,7 @@ func (s *Server) Routes() []page.Route {
 		page.Get(route.Services(), loom.Read, s.catalogServices),
 		page.Get(route.Catalog()+"/services/{service}", loom.Read, s.catalogService),
 
-		page.Piece("/icons/{kind}/{name}/{version}", loom.Read, s.entryIcon),
+		page.Piece("/icons/{kind}/{name}/{version}", loom.Read, s.entryIcon, "/icons/services/{service}/1"),
 
 		page.Post(route.AdminStarter(), loom.Publish, s.adminStarter),
 		page.Post(route.AdminProbes(), loom.Publish, s.adminDraftProbe),
