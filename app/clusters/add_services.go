@@ -141,9 +141,9 @@ func (c *change) warnOfUses(names []string) {
 	}
 }
 
-// mergeDefaults puts the default configs of new services, or new versions of them, below the cluster's config,
-// of which nothing changes, and returns what comes of it. All of that must be checked, as all of it is expanded
-// for the new services. Invalid.
+// mergeDefaults puts the default configs of new services, or new versions of them, below the cluster's config
+// and returns the result. No value of the cluster's config changes. The result must be checked as a whole, because all of it is
+// expanded for the new services. Invalid.
 func (c *change) mergeDefaults(cluster loom.Cluster, names []string) (map[string]any, error) {
 	defaults := map[string]any{}
 	for _, name := range names {

@@ -75,7 +75,7 @@ func (u *Clusters) Apply(ctx context.Context, actor loom.Actor, in ApplyInput) (
 }
 
 // ApplyUnsaved stores the preview of a request and applies it in the same transaction, if
-// its hash is the one that PreviewUnsaved gave to the same actor: what he was shown is what is done. Otherwise
+// its hash is the one that PreviewUnsaved gave to the same actor. Otherwise
 // the preview is stored and waits for Apply. Provider fields of the request count as those of
 // Apply. Errors: those of Preview and of Apply; Conflict with the id of the preview where the hash
 // is another.

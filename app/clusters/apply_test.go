@@ -246,9 +246,9 @@ func TestQuotaRace(t *testing.T) {
 	}
 }
 
-// TestApplyUnsavedDoesWhatWasShown: the hash of what was shown does just that, for the one who
-// saw it; otherwise a preview is stored and nothing begins.
-func TestApplyUnsavedDoesWhatWasShown(t *testing.T) {
+// TestApplyUnsavedAppliesThePreview: the hash of a preview applies exactly that preview, for the user who
+// saw it. Otherwise a preview is saved and nothing begins.
+func TestApplyUnsavedAppliesThePreview(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	id := b.active(2)

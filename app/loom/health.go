@@ -343,7 +343,7 @@ func JudgeCluster(nodes []NodeHealth) HealthStatus {
 			unknown = true
 		}
 		seen++
-		down := n.Status == HealthUnreachable || n.Status == HealthStopped || n.Status == HealthGone
+		down := n.Status.Silent()
 		if !down {
 			reached++
 		}

@@ -65,7 +65,7 @@ func (p *Parameter) Name() string {
 	return p.Key
 }
 
-// isText reports whether values are free text, of which Min and Max count characters.
+// isText reports whether values are free text. Min and Max then count characters.
 func (p *Parameter) isText() bool { return p.Type == ParameterText || p.Type == ParameterMultiline }
 
 // bounded reports whether the type has bounds.

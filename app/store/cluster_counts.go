@@ -46,7 +46,7 @@ const (
 	// maxFacet is how many values a facet has.
 	maxFacet = 50
 
-	// What costs looking for is looked for once, and counted by each facet.
+	// The search, which is the costly part, runs once; each facet counts its result.
 	facetCounts = `
 WITH base AS MATERIALIZED (
     SELECT c.id, c.status, c.template_name, c.expires_at, c.labels FROM clusters c WHERE %[1]s LIMIT %[2]d

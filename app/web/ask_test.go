@@ -38,8 +38,8 @@ func TestServicesRestartWithOnePress(t *testing.T) {
 	}
 }
 
-// TestMovedAskSaysWhatDiffers: what was shown and what it is now are compared by their lines.
-func TestMovedAskSaysWhatDiffers(t *testing.T) {
+// TestMovedAskShowsDifferences: the lines shown before are compared with those of now.
+func TestMovedAskShowsDifferences(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
 	id := w.active("shop-front", 2)

@@ -57,9 +57,9 @@ func TestActsStayOnThePage(t *testing.T) {
 	}
 }
 
-// TestDialogSaysWhatDiffers: what changed between showing and pressing is shown, and a
-// second press does it.
-func TestDialogSaysWhatDiffers(t *testing.T) {
+// TestDialogShowsDifferences: changes between showing and pressing are shown, and a
+// second press applies them.
+func TestDialogShowsDifferences(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
 	id := w.active("shop", 2)

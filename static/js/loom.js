@@ -334,6 +334,11 @@ doc.addEventListener('htmx:afterRequest', (event) => {
   if (successful) told(elt, 200); else if (form?.matches('[data-guard]')) form.dataset.dirty = '1'; // it was not sent after all
   if (form) releaseForms(form.parentElement ?? doc);
 });
+// A list that was filtered since a refresh of it began keeps its new rows.
+doc.addEventListener('htmx:beforeSwap', (event) => {
+  const { detail } = /** @type {any} */ (event), { elt, path } = detail.requestConfig;
+  if (elt.matches?.('[data-live]') && path !== elt.getAttribute('hx-get')) detail.shouldSwap = false;
+});
 /** Notes how the refresh of a live part ended, and tells link.js. @param {any} elt @param {number} status */
 function told(elt, status) {
   if (!elt.matches?.('[data-live]')) return false;

@@ -18,7 +18,7 @@ import (
 
 const (
 	// fieldApply has the hash of a preview that was shown and not stored, fieldShown the lines of
-	// what it changes, so that it can be said what differs.
+	// its changes, to compare them with later ones.
 	fieldApply, fieldShown = "apply", "shown"
 	// shownLines and shownText bound these lines.
 	shownLines, shownText = 60, 300
@@ -82,7 +82,7 @@ func (s *Server) refuseAsk(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	return s.confirm(w, r, actor, httpx.PageStatus(e.Kind), v.Name, v.ID, m)
 }
 
-// applyAsked does what was shown, or shows what it would be now and what differs.
+// applyAsked applies the change that was shown, or shows the change as it is now with the differences.
 func (s *Server) applyAsked(w http.ResponseWriter, r *http.Request, actor loom.Actor, v clusters.ClusterView, f changeForm, in clusters.PreviewInput, form url.Values) error {
 	in.ProviderFields = givenFields(form)
 	_, ref, err := s.Clusters.ApplyUnsaved(r.Context(), actor, in, form.Get(fieldApply))

@@ -79,7 +79,7 @@ func noLoad(v clusters.ClusterView, id loom.NodeID) string {
 		case h.Node != id:
 		case h.Status == loom.HealthOff:
 			return "No load recorded: checks are off."
-		case h.Status == loom.HealthUnreachable, h.Status == loom.HealthStopped, h.Status == loom.HealthGone:
+		case h.Status.Silent():
 			return "No load recorded: the machine does not answer."
 		case !h.CheckedAt.IsZero() && h.Load == loom.NoLoad:
 			return "No load recorded: the machine does not report it."

@@ -50,7 +50,7 @@ func serviceSeen(v clusters.ClusterView, n loom.Node, service string) loom.Healt
 	switch {
 	case !ok || n.ServiceStates[service] != loom.ServiceStarted:
 		return ""
-	case h.Status == loom.HealthUnreachable || h.Status == loom.HealthStopped || h.Status == loom.HealthGone:
+	case h.Status.Silent():
 		return loom.HealthUnknown
 	case h.Services[service].Status == loom.HealthFailing:
 		return loom.HealthFailing
