@@ -9,11 +9,15 @@ import (
 	"loom/app/store"
 )
 
-// SelfInput is what a user changes of himself; nil stays as it is.
+// SelfInput is what users change of themselves; nil stays as it is.
 type SelfInput struct {
 	DisplayName *string
 	Email       *string
-	SSHKeys     []string
+	// SSHKeys are all keys; AddSSHKeys are added to those that are there, and RemoveSSHKey is the
+	// fingerprint of one to remove.
+	SSHKeys      []string
+	AddSSHKeys   []string
+	RemoveSSHKey string
 }
 
 func (in SelfInput) apply(u *loom.User) {
@@ -26,6 +30,7 @@ func (in SelfInput) apply(u *loom.User) {
 	if in.SSHKeys != nil {
 		u.SSHKeys = in.SSHKeys
 	}
+	u.SSHKeys = changeSSHKeys(u.SSHKeys, in.AddSSHKeys, in.RemoveSSHKey)
 }
 
 // UpdateSelf changes the actor's own record. Errors: Forbidden, Invalid.

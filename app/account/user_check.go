@@ -35,7 +35,7 @@ func checkUser(u *loom.User) []loom.FieldError {
 	}
 	if u.Email != "" {
 		if address, err := mail.ParseAddress(u.Email); err != nil || address.Address != u.Email || len(u.Email) > maxUserText {
-			errs = append(errs, loom.FieldError{Field: "email", Message: "This is no e-mail address."})
+			errs = append(errs, loom.FieldError{Field: "email", Message: "This is not an email address."})
 		}
 	}
 	keys, keyErrs := cleanSSHKeys(u.SSHKeys)
@@ -105,11 +105,11 @@ func cleanSSHKeys(keys []string) ([]string, []loom.FieldError) {
 		case err != nil && strings.Contains(text, "PRIVATE KEY"):
 			errs = append(errs, loom.FieldError{Field: at, Message: "This is a private key. Never give it away; paste the public one, from the file ending in .pub."})
 		case err != nil:
-			errs = append(errs, loom.FieldError{Field: at, Message: "This is no SSH public key; paste one line such as “ssh-ed25519 AAAA… you@host”."})
+			errs = append(errs, loom.FieldError{Field: at, Message: "This is not an SSH public key. Paste one line such as “ssh-ed25519 AAAA… you@host”."})
 		case len(strings.TrimSpace(string(rest))) > 0:
-			errs = append(errs, loom.FieldError{Field: at, Message: "Give one public key per entry."})
+			errs = append(errs, loom.FieldError{Field: at, Message: "Enter one public key per line."})
 		case len(options) > 0:
-			errs = append(errs, loom.FieldError{Field: at, Message: "Options before the key are not taken; leave them out."})
+			errs = append(errs, loom.FieldError{Field: at, Message: "Options before the key are not allowed. Remove them."})
 		default:
 			line := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
 			if comment = strings.TrimSpace(comment); comment != "" {
@@ -119,6 +119,28 @@ func cleanSSHKeys(keys []string) ([]string, []loom.FieldError) {
 		}
 	}
 	return clean, errs
+}
+
+// changeSSHKeys returns keys without the one of a fingerprint, and with those added that are not
+// there yet. What goes leaves an empty line, so that an error names the line that was entered.
+func changeSSHKeys(keys, add []string, remove string) []string {
+	fingerprint := func(line string) string {
+		key, ok := SSHKeyOf(line)
+		if !ok {
+			return line // cleanSSHKeys says what is wrong
+		}
+		return key.Fingerprint
+	}
+	var out []string
+	seen := map[string]bool{remove: remove != ""}
+	for _, line := range slices.Concat(keys, add) {
+		f := fingerprint(line)
+		if seen[f] {
+			line = ""
+		}
+		out, seen[f] = append(out, line), true
+	}
+	return out
 }
 
 // SSHKey is a public key as lists show it: its kind, its fingerprint and what it is called.

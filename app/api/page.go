@@ -29,7 +29,7 @@ func readPage(r *http.Request, fresh bool) (loom.Page, error) {
 		page.Limit = n
 	}
 	if page.After != "" && page.Before != "" {
-		errs = append(errs, loom.FieldError{Field: "before", Message: "Give either after or before, not both."})
+		errs = append(errs, loom.FieldError{Field: "before", Message: "Set either after or before, not both."})
 	}
 	return page, loom.InvalidFields(errs)
 }

@@ -272,7 +272,7 @@ func (a *api) accountRoutes() []route {
 		{method: put, path: "/v2/profile", verb: loom.Profile, summary: "Replace one's own free-form object", body: "object", handle: a.putProfile},
 		{method: del, path: "/v2/profile", verb: loom.Profile, summary: "Forget one's own free-form object", handle: a.deleteProfile},
 		{method: get, path: "/v2/users", verb: loom.Administer, summary: "List the users of the tenant", fresh: true, paged: true, answer: "[]User", handle: a.listUsers, query: []param{
-			{"q", "string", "Words in id, name or e-mail address."},
+			{"q", "string", "Words in id, name or email address."},
 			{"role", "string", "Roles, separated by commas: user, admin, superadmin."},
 			{"disabled", "boolean", "Only disabled users, or none of them."},
 		}},

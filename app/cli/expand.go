@@ -84,7 +84,7 @@ func (c *expandCmd) Run(in io.Reader, e *wiring.Environment) error {
 func readExpand(r *questionReader) *expandQuestion {
 	q := &expandQuestion{self: loom.NodeID(r.o.Text("node")), config: r.o.FreeObject("config")}
 	if !r.o.Has("config") {
-		r.fail("config", "Give the config to fill, as an object.")
+		r.fail("config", "Set the config to fill, as an object.")
 	}
 	q.services = r.services(r.o, "services")
 	properties := map[loom.NodeID]loom.NodeProperties{}

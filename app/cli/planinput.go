@@ -60,7 +60,7 @@ func readPlan(r *questionReader) *planQuestion {
 		r.fail("action", "“%s” is planned from a difference; give before and after.", q.action)
 	}
 	if !r.o.Has("nodes") && len(r.errs) == 0 {
-		r.fail("nodes", "Give the nodes of the cluster, [] for none.")
+		r.fail("nodes", "Set the nodes of the cluster, [] for none.")
 	}
 	q.nodes = readNodes(r.o, nil)
 	q.scope.Early = early
@@ -82,7 +82,7 @@ func readPlan(r *questionReader) *planQuestion {
 func (q *planQuestion) readChange(r *questionReader, early bool) {
 	for _, side := range []string{"before", "after"} {
 		if !r.o.Has(side) && len(r.errs) == 0 {
-			r.fail(side, "Give before and after; a cluster without nodes is {\"nodes\": []}.")
+			r.fail(side, "Set before and after; a cluster without nodes is {\"nodes\": []}.")
 		}
 	}
 	q.change = &planner.Change{Action: q.action, Early: early, Batch: r.o.Int("batch"), MinHealthy: r.o.IntPtr("minHealthy")}
@@ -160,7 +160,7 @@ func (q *planQuestion) readPast(r *questionReader) {
 		case !action.Valid():
 			d.Fail("action", "There is no task action “%.60s”.", action)
 		case seconds == nil || *seconds < 0 || *seconds > 1e7:
-			d.Fail("seconds", "Give the usual duration in seconds, 0 to 10000000.")
+			d.Fail("seconds", "Set the usual duration in seconds, 0 to 10000000.")
 		default:
 			q.past[taskKind{d.Text("service"), action}] = time.Duration(*seconds * float64(time.Second))
 		}

@@ -87,7 +87,7 @@ func (r *questionReader) read() *question {
 	in := &q.input
 	in.Catalog = map[string]loom.Service{}
 	if !r.o.Has("template") {
-		r.fail("template", "Give the template, as its catalog body.")
+		r.fail("template", "Set the template, as its catalog body.")
 	} else if t, ok := r.entry(loom.KindTemplate, "template", r.o.Free("template")).(*loom.Template); ok {
 		in.Template = *t
 	}

@@ -22,7 +22,7 @@ type ConfigureInput struct {
 }
 
 // oneConfig says what a configure takes.
-const oneConfig = "Give exactly one of config, configPatch and revision."
+const oneConfig = "Set exactly one of config, configPatch and revision."
 
 // check finds what is wrong with the request itself.
 func (in *ConfigureInput) check() []loom.FieldError {

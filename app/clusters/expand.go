@@ -18,7 +18,7 @@ func draftExpand(ctx context.Context, u *Clusters, r request, c *change) error {
 	have := len(c.After.Nodes)
 	switch {
 	case in.Machines <= 0:
-		return invalid("numMachines", "Give the number of nodes that the cluster is to have; it has %d.", have)
+		return invalid("numMachines", "Enter the number of nodes that the cluster is to have; it has %d.", have)
 	case in.Machines <= have:
 		return invalid("numMachines", "The cluster has %s; an expand leads to more.", count(have, "node"))
 	case in.Machines > u.opts.MaxMachines:

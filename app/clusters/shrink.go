@@ -25,7 +25,7 @@ func draftShrink(ctx context.Context, u *Clusters, r request, c *change) error {
 	var leaving []loom.NodeID
 	switch {
 	case in.Machines != 0 && len(in.Nodes) > 0:
-		return invalid("nodes", "Give either numMachines or nodes, not both.")
+		return invalid("nodes", "Set either numMachines or nodes, not both.")
 	case len(in.Nodes) > 0:
 		if err := checkNodes(cluster, c.After.Nodes, in.Nodes); err != nil {
 			return err

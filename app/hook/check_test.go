@@ -27,7 +27,7 @@ func TestWhatAHookMayBe(t *testing.T) {
 		{"", "", func(in *hook.Input) { in.Actions = []loom.ClusterAction{"solve_layout", loom.ClusterDelete} }},
 		{"name", "1 to 100", func(in *hook.Input) { in.Name = " " }},
 		{"name", "1 to 100", func(in *hook.Input) { in.Name = "a\nb" }},
-		{"url", "Give the address", func(in *hook.Input) { in.URL = "" }},
+		{"url", "Enter the address", func(in *hook.Input) { in.URL = "" }},
 		{"url", "http://", func(in *hook.Input) { in.URL = "ftp://ci.example/" }},
 		{"url", "http://", func(in *hook.Input) { in.URL = "ci.example" }},
 		{"url", "no address", func(in *hook.Input) { in.URL = "https://ci.example/ä" }},

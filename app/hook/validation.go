@@ -105,7 +105,7 @@ func (u *Hooks) badURL(text string) string {
 	target, err := url.Parse(text)
 	switch {
 	case text == "":
-		return "Give the address that Loom calls, such as “https://ci.example/loom”."
+		return "Enter the address that Loom calls, such as “https://ci.example/loom”."
 	case len(text) > maxURL:
 		return fmt.Sprintf("An address has at most %d characters.", maxURL)
 	case err != nil || !printable(text):

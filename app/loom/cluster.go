@@ -145,7 +145,7 @@ func (in *CreateInput) Validate(maxMachines int) []FieldError {
 	}
 	switch {
 	case in.Machines <= 0:
-		errs = append(errs, FieldError{"numMachines", "Give the number of nodes, at least 1."})
+		errs = append(errs, FieldError{"numMachines", "Enter the number of nodes, at least 1."})
 	case in.Machines > maxMachines:
 		errs = append(errs, FieldError{"numMachines", "This installation makes clusters of at most " + itoa(maxMachines) + " nodes."})
 	}
@@ -157,7 +157,7 @@ func (in *CreateInput) Validate(maxMachines int) []FieldError {
 		errs = append(errs, FieldError{"description", "A description has at most " + itoa(MaxDescription) + " characters."})
 	}
 	if in.Config != nil && in.ConfigPatch != nil {
-		errs = append(errs, FieldError{"configPatch", "Give either a config or a patch of the template's, not both."})
+		errs = append(errs, FieldError{"configPatch", "Set either a config or a patch of the template's, not both."})
 	}
 	return append(errs, CheckOnFailure("onFailure", in.OnFailure)...)
 }

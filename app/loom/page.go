@@ -60,7 +60,7 @@ func (p *Page) Check(keys int, sorts ...string) (*Cursor, error) {
 	field, text := "after", p.After
 	if p.Before != "" {
 		if p.After != "" {
-			errs = append(errs, FieldError{"before", "Give either after or before, not both."})
+			errs = append(errs, FieldError{"before", "Set either after or before, not both."})
 		}
 		field, text = "before", p.Before
 	}

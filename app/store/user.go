@@ -209,7 +209,7 @@ func PasswordUsed(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, 
 }
 
 // UserFilter narrows the list of users; empty fields do not filter. Q are words to
-// be found in id, name or e-mail address.
+// be found in id, name or email address.
 type UserFilter struct {
 	Q        string
 	Roles    []loom.Role

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"loom/app/account"
 )
 
 func TestSignIn(t *testing.T) {
@@ -17,7 +19,7 @@ func TestSignIn(t *testing.T) {
 	v.get("/login?other=1").shows(t, 200, `name="tenant"`)
 	v.get("/login?tenant=demo").shows(t, 200, `name="tenant"`, `value="demo"`)
 
-	v.post("/login", "user", "", "password", "").shows(t, 422, "Give your user name.", "Give your password.")
+	v.post("/login", "user", "", "password", "").shows(t, 422, "Enter your user name.", "Enter your password.")
 	wrong := v.post("/login", "user", "user", "password", "planted-guess").shows(t, 401, "Tenant, user or password is wrong.", `value="user"`)
 	wrong.hides(t, "planted-guess")
 	v.post("/login", "tenant", "nowhere", "user", "user", "password", "x").shows(t, 401, "Tenant, user or password is wrong.", `value="nowhere"`)
@@ -77,17 +79,29 @@ func TestProfileAndKeys(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)
 	v := r.signedIn("demo", "user")
-	v.post("/account", "displayName", "Ana", "email", "no address").shows(t, 422, "The profile was not saved.", "This is no e-mail address.", `value="no address"`)
+	v.post("/account", "displayName", "Ana", "email", "no address").shows(t, 422, "The profile was not saved.", "This is not an email address.", `value="no address"`)
 	v.post("/account", "displayName", "Ana <b>", "email", "ana@example.org").goes(t, "/account")
 	v.get("/account").shows(t, 200, "Saved your profile.", "Ana &lt;b&gt;", "ana@example.org").hides(t, "Ana <b>")
 	v.get("/account").hides(t, "Saved your profile.")
 
 	const key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIIrTBkKSl3mXDgNoEM5pGEq4XcUYkT5yXq0z2jM9TzXl ana@laptop"
-	v.post("/account/keys", "sshKeys", key+"\r\n\r\nnonsense").shows(t, 422, "Line 3: This is no SSH public key", key)
+	v.post("/account/keys", "sshKeys", key+"\r\n\r\nnonsense").shows(t, 422, "Line 3: This is not an SSH public key", key)
 	private := "-----BEGIN OPENSSH PRIVATE KEY-----\nplanted-private\n-----END OPENSSH PRIVATE KEY-----"
 	v.post("/account/keys", "sshKeys", private).shows(t, 422, "This is a private key.").hides(t, "planted-private")
 	v.post("/account/keys", "sshKeys", key+"\n").goes(t, "/account")
-	v.get("/account").shows(t, 200, key, "Saved 1 SSH key", "SHA256:", `<th scope="row">ana@laptop</th>`)
+	v.get("/account").shows(t, 200, "Added.", "SHA256:", `<th scope="row">ana@laptop</th>`).hides(t, key)
+	v.post("/account/keys", "sshKeys", key+"\nnonsense").shows(t, 422, "Line 2: This is not an SSH public key")
+	v.post("/account/keys", "sshKeys", "").shows(t, 422, "Paste a public key.")
+
+	const second = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0UWnRQhVRKDWVy2a3VzJZrSXjGWGGVZO9sTKVPiXFo ana@desk"
+	v.post("/account/keys", "sshKeys", second+"\n"+key).goes(t, "/account")
+	shown := v.get("/account").shows(t, 200, `<th scope="row">ana@laptop</th>`, `<th scope="row">ana@desk</th>`)
+	if n := strings.Count(shown.body, "ana@laptop</th>"); n != 1 {
+		t.Errorf("a key that was added twice is shown %d times", n)
+	}
+	laptop, _ := account.SSHKeyOf(key)
+	v.post("/account/keys", "removeKey", laptop.Fingerprint).goes(t, "/account")
+	v.get("/account").shows(t, 200, "Removed the key.", "ana@desk").hides(t, "ana@laptop")
 }
 
 func TestPasswordChange(t *testing.T) {
@@ -141,7 +155,7 @@ func TestTokenLives(t *testing.T) {
 	r := makeRooms(t, true)
 	v := r.signedIn("demo", "user")
 	v.post("/account/tokens", "name", "x", "scopes", "read", "expires", "never").shows(t, 422, "Choose one of the lives that are offered.")
-	v.post("/account/tokens", "name", "x", "scopes", "read", "expires", "date", "until", "soon").shows(t, 422, "Give the last day as year-month-day", `value="soon"`)
+	v.post("/account/tokens", "name", "x", "scopes", "read", "expires", "date", "until", "soon").shows(t, 422, "Enter the last day as year-month-day", `value="soon"`)
 	v.post("/account/tokens", "name", "x", "scopes", "read", "expires", "date", "until", "2001-01-01").shows(t, 422, "This time is over already.")
 	v.post("/account/tokens", "name", "x", "scopes", "read", "expires", "date", "until", "2199-01-01").shows(t, 422, "live at most 365 days")
 	day := time.Now().AddDate(0, 0, 20).Format(time.DateOnly)

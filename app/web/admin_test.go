@@ -229,7 +229,7 @@ func TestScriptsAreWrittenInTheForm(t *testing.T) {
 		req.Header.Set("Content-Type", form.FormDataContentType())
 		return v.do(req)
 	}
-	send("", "#!/bin/sh\r\n").shows(t, 422, "Give the text a name", "#!/bin/sh")
+	send("", "#!/bin/sh\r\n").shows(t, 422, "Enter a name", "#!/bin/sh")
 	send("big.sh", strings.Repeat("x", 256<<10+1)).shows(t, 422, "holds more than 256.0 KiB")
 	send("hello.sh", "#!/bin/sh\r\necho planted").goes(t, "/admin/resources")
 	query := "?kind=automatortypes&plugin=shell&type=scripts&name=hello.sh&version=1"

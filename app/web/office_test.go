@@ -153,7 +153,7 @@ func TestAuditPages(t *testing.T) {
 	v.post("/admin/settings", "leaseReminderHours", "48 2", "leaseGraceHours", "5", "repairsPerDay", "20", "maxTokenDays", "", "requireLease", "true").goes(t, "/admin/settings")
 	v.get("/admin/audit?kind=settings").shows(t, 200, "update settings", "requireLease", "<del>", "<ins>true</ins>")
 	v.get("/admin/audit?verb=none").shows(t, 200, "No entry matches")
-	v.get("/admin/audit?since=yesterday").shows(t, 422, "Give a day as year-month-day")
+	v.get("/admin/audit?since=yesterday").shows(t, 422, "Enter a day as year-month-day")
 	v.get("/admin/audit?since=2199-01-01").shows(t, 200, "No entry matches")
 	for range 13 {
 		v.post("/admin/users/user/disable")

@@ -40,7 +40,7 @@ func TestTryPage(t *testing.T) {
 		"Nodes: 1 to 2 cannot fit, 3 to 5 fits, 6 to 9 cannot fit.", "2 × base, front", "1 × pg", "At least 3 are needed.", "1–2", "6–9", "At most 5 nodes can be given a service.")
 	v.get("/admin/templates/gaps/try?try.machines=8").shows(t, 200, "No layout for 8 nodes", `value="try.machines=5"`)
 	v.get("/admin/templates/gaps/try?try.machines=8&suggest=try.machines%3D5").shows(t, 200, `value="5"`, "5 nodes, 3 services")
-	v.get("/admin/templates/gaps/try?try.machines=x&try.from=7&try.to=2").shows(t, 200, "Give a whole number from 1 to 10000.", "The last size is below the first.")
+	v.get("/admin/templates/gaps/try?try.machines=x&try.from=7&try.to=2").shows(t, 200, "Enter a whole number from 1 to 10000.", "The last size is below the first.")
 	v.get("/admin/templates/gaps/try?try.chosen=1&try.services=app").shows(t, 200, "app requires java", "does not allow service app")
 	v.get("/admin/templates/gaps/try", "HX-Request", "true", "HX-Target", "trial").shows(t, 200, `id="trial"`).hides(t, "<html", "<main", "l-page-head")
 	v.get("/admin/templates/none/try").shows(t, 404)

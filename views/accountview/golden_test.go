@@ -15,7 +15,7 @@ var now = time.Date(2026, time.June, 9, 14, 0, 0, 0, time.UTC)
 
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	errors := ui.FormErrors{Title: "The profile was not saved.", Items: []ui.FormError{{Field: accountview.FieldEmail, FieldID: "f-email", Message: "This is no e-mail address."}}}
+	errors := ui.FormErrors{Title: "The profile was not saved.", Items: []ui.FormError{{Field: accountview.FieldEmail, FieldID: "f-email", Message: "This is no email address."}}}
 	tokens := accountview.TokensModel{
 		Now: now, Scopes: []ui.Choice{{Value: "read", Label: "read", Checked: true}, {Value: "catalog:write", Label: "catalog:write", WhyNot: "For administrators only."}},
 		Expires: []ui.Option{{Value: "30", Label: "30 days", Selected: true}},

@@ -38,7 +38,7 @@ type AccountModel struct {
 	DisplayName, Email string
 	ProfileErrors      ui.FormErrors
 
-	// Keys are SSH public keys, one per line, KeyRows those that are stored.
+	// Keys are SSH public keys to add, one per line, KeyRows those that are stored.
 	Keys    string
 	KeyRows []KeyRow
 	// KeysError names the lines that are wrong.
@@ -145,6 +145,7 @@ const (
 	FieldDisplayName = "displayName"
 	FieldEmail       = "email"
 	FieldKeys        = "sshKeys"
+	FieldRemoveKey   = "removeKey"
 	FieldOldPassword = "oldPassword"
 	FieldRepeat      = "repeat"
 	FieldName        = "name"

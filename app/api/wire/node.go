@@ -25,7 +25,7 @@ func ReadNode(body []byte) (clusters.NodeInput, error) {
 		in.Addresses = p.TextMap("ipaddresses")
 	}
 	if in.ID == "" {
-		o.Fail("id", "Give the id of the node, a UUID.")
+		o.Fail("id", "Set the id of the node, a UUID.")
 	}
 	var ok bool
 	if in.Cluster, ok = loom.ParseClusterID(o.Text("clusterId")); !ok {

@@ -117,7 +117,7 @@ func ReadExpiry(body []byte) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	if !o.Has("expireTime") {
-		o.Fail("expireTime", "Give the end of the lease in milliseconds since 1970, or null for never.")
+		o.Fail("expireTime", "Set the end of the lease in milliseconds since 1970, or null for never.")
 	}
 	return time.UnixMilli(o.Int64("expireTime")), o.Err()
 }

@@ -111,7 +111,7 @@ func readChange(o *lenient.Object, in *clusters.PreviewInput) {
 		c.Nodes, c.Dead = nodeIDs(o, "nodes"), nodeIDs(o, "dead")
 		if o.Has("numMachines") {
 			if c.Machines = o.Int("numMachines"); c.Machines < 1 {
-				o.Fail("numMachines", "Give the number of nodes that the cluster is to keep, at least 1.")
+				o.Fail("numMachines", "Enter the number of nodes that the cluster is to keep, at least 1.")
 			}
 		}
 	case loom.ChangeRemoveServices:

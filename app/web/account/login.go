@@ -102,13 +102,13 @@ func repeated(name string) string {
 func loginErrors(user, tenant, password string) []loom.FieldError {
 	var errs []loom.FieldError
 	if user == "" {
-		errs = append(errs, loom.FieldError{Field: accountview.FieldUser, Message: "Give your user name."})
+		errs = append(errs, loom.FieldError{Field: accountview.FieldUser, Message: "Enter your user name."})
 	}
 	if password == "" {
-		errs = append(errs, loom.FieldError{Field: accountview.FieldPassword, Message: "Give your password."})
+		errs = append(errs, loom.FieldError{Field: accountview.FieldPassword, Message: "Enter your password."})
 	}
 	if tenant == "" {
-		errs = append(errs, loom.FieldError{Field: accountview.FieldTenant, Message: "Give the name of your tenant."})
+		errs = append(errs, loom.FieldError{Field: accountview.FieldTenant, Message: "Enter the name of your tenant."})
 	}
 	return errs
 }

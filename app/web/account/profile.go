@@ -36,11 +36,11 @@ func (s *Server) accountPage(w http.ResponseWriter, r *http.Request, actor loom.
 	}
 	m := accountview.AccountModel{
 		User: string(user.ID), Role: string(actor.Role), Tenant: actor.TenantName,
-		Zone: s.Preferences(r).Location().String(), DisplayName: user.DisplayName, Email: user.Email, Keys: strings.Join(user.SSHKeys, "\n"),
+		Zone: s.Preferences(r).Location().String(), DisplayName: user.DisplayName, Email: user.Email,
 	}
 	for _, line := range user.SSHKeys {
 		if key, ok := account.SSHKeyOf(line); ok {
-			m.KeyRows = append(m.KeyRows, accountview.KeyRow{Name: cmp.Or(key.Comment, "–"), Kind: key.Kind, Fingerprint: key.Fingerprint})
+			m.KeyRows = append(m.KeyRows, accountview.KeyRow{Name: cmp.Or(key.Comment, "unnamed key"), Kind: key.Kind, Fingerprint: key.Fingerprint})
 		}
 	}
 	change(&m)
@@ -65,15 +65,24 @@ func (s *Server) accountProfileSave(w http.ResponseWriter, r *http.Request, acto
 	return s.Say(w, r, route.Account(), httpx.Flash{Tone: "ok", Text: "Saved your profile."})
 }
 
-// accountKeysSave stores the SSH keys, one per line.
+// accountKeysSave adds SSH keys, one per line, or removes one.
 func (s *Server) accountKeysSave(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	f, err := page.ReadForm(w, r)
 	if err != nil {
 		return err
 	}
 	text := strings.ReplaceAll(f.Get(accountview.FieldKeys), "\r\n", "\n")
-	user, err := s.Accounts.UpdateSelf(r.Context(), actor, account.SelfInput{SSHKeys: strings.Split(text, "\n")})
-	if errs, status, ok := page.FormErrors(err, "The keys were not saved."); ok {
+	if remove := f.Get(accountview.FieldRemoveKey); remove != "" {
+		if _, err := s.Accounts.UpdateSelf(r.Context(), actor, account.SelfInput{RemoveSSHKey: remove}); err != nil {
+			return err
+		}
+		return s.Say(w, r, route.Account(), httpx.Flash{Tone: "ok", Text: "Removed the key. Machines that have it keep it until you press “Add my keys” on their cluster."})
+	}
+	_, err = s.Accounts.UpdateSelf(r.Context(), actor, account.SelfInput{AddSSHKeys: strings.Split(text, "\n")})
+	if strings.TrimSpace(text) == "" {
+		err = loom.InvalidFields([]loom.FieldError{{Field: accountview.FieldKeys, Message: "Paste a public key."}})
+	}
+	if errs, status, ok := page.FormErrors(err, "No key was added."); ok {
 		keyLines(&errs)
 		return s.accountPage(w, r, actor, status, func(m *accountview.AccountModel) {
 			m.Keys, m.KeysErrors, m.KeysError = page.WithoutPrivateKeys(text), errs, errs.For(accountview.FieldKeys)
@@ -83,7 +92,7 @@ func (s *Server) accountKeysSave(w http.ResponseWriter, r *http.Request, actor l
 		return err
 	}
 	return s.Say(w, r, route.Account(), httpx.Flash{Tone: "ok",
-		Text: "Saved " + ui.Count(len(user.SSHKeys), "SSH key", "SSH keys") + "; clusters made from now on get them. Press “Add my keys” on those that are there."})
+		Text: "Added. For machines that exist, press “Add my keys” on their cluster."})
 }
 
 var keyIndex = regexp.MustCompile(`^` + accountview.FieldKeys + `\[(\d+)\]$`)

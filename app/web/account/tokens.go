@@ -158,7 +158,7 @@ func (s *Server) makeToken(r *http.Request, actor loom.Actor, name string, scope
 	} else if days == tokenUntil {
 		day, err := ui.ViewerOf(r.Context()).ParseDay(until)
 		if err != nil {
-			return loom.Token{}, loom.Secret{}, loom.InvalidFields([]loom.FieldError{{Field: accountview.FieldUntil, Message: "Give the last day as year-month-day, such as 2026-06-09."}})
+			return loom.Token{}, loom.Secret{}, loom.InvalidFields([]loom.FieldError{{Field: accountview.FieldUntil, Message: "Enter the last day as year-month-day, such as 2026-06-09."}})
 		}
 		expires := day.AddDate(0, 0, 1)
 		in.Expires = &expires

@@ -119,7 +119,7 @@ func uploadContent(r *http.Request, fields url.Values, file *multipart.Part) (io
 	case strings.TrimSpace(text) == "":
 		return nil, loom.InvalidFields([]loom.FieldError{{Field: adminview.FieldFile, Message: "Write a text, or choose a file."}})
 	case strings.TrimSpace(fields.Get(adminview.FieldName)) == "":
-		return nil, loom.InvalidFields([]loom.FieldError{{Field: adminview.FieldName, Message: "Give the text a name, such as hello.sh."}})
+		return nil, loom.InvalidFields([]loom.FieldError{{Field: adminview.FieldName, Message: "Enter a name, such as hello.sh."}})
 	}
 	if !strings.HasSuffix(text, "\n") {
 		text += "\n"

@@ -109,7 +109,7 @@ func userActions(actor loom.Actor, u loom.UserSummary) []ui.ButtonModel {
 func userFields(first ...form.Part) form.Form {
 	return form.Of(append(first,
 		form.Field{Path: form.At("displayName"), Empty: form.EmptyText, Face: ui.FieldModel{Label: "Display name", Optional: true, MaxLength: 200}},
-		form.Field{Path: form.At("email"), Empty: form.EmptyText, Face: ui.FieldModel{Label: "E-mail", Kind: ui.FieldEmail, Optional: true, MaxLength: 200}})...)
+		form.Field{Path: form.At("email"), Empty: form.EmptyText, Face: ui.FieldModel{Label: "Email", Kind: ui.FieldEmail, Optional: true, MaxLength: 200}})...)
 }
 
 var roleField = form.Field{Path: form.At("role"), Face: ui.FieldModel{Label: "Role", Kind: ui.FieldSelect, Width: "s",
@@ -370,7 +370,7 @@ func (s *Server) usersPage(w http.ResponseWriter, r *http.Request, actor loom.Ac
 
 func userFilters(q, role, state string, filtered bool) templ.Component {
 	m := adminview.FiltersModel{Action: route.AdminUsers(), Target: "users-list", Fields: []ui.FieldModel{
-		{Name: "q", Label: "Search users", LabelHidden: true, Kind: ui.FieldSearch, Width: "full", Value: q, Placeholder: "Search id, name or e-mail", Optional: true, MaxLength: 200},
+		{Name: "q", Label: "Search users", LabelHidden: true, Kind: ui.FieldSearch, Width: "full", Value: q, Placeholder: "Search id, name or email", Optional: true, MaxLength: 200},
 		{Name: "role", ID: "filter-role", Label: "Role", LabelHidden: true, Kind: ui.FieldSelect, Width: "s", Optional: true, Options: page.Options(role, "", "All roles", "user", "Users", "admin", "Administrators")},
 		{Name: "state", Label: "State", LabelHidden: true, Kind: ui.FieldSelect, Width: "s", Optional: true, Options: page.Options(state, "", "All states", "active", "Active", "disabled", "Disabled")},
 	}}

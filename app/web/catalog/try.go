@@ -91,7 +91,7 @@ func (f *tryForm) input() (clusters.DryRunInput, ui.FormErrors) {
 		}
 		value, err := strconv.Atoi(text)
 		if err != nil || value < 1 || value > clusters.DefaultMaxMachines {
-			errs = append(errs, loom.FieldError{Field: n.name, Message: fmt.Sprintf("Give a whole number from 1 to %d.", clusters.DefaultMaxMachines)})
+			errs = append(errs, loom.FieldError{Field: n.name, Message: fmt.Sprintf("Enter a whole number from 1 to %d.", clusters.DefaultMaxMachines)})
 			continue
 		}
 		*n.to = value

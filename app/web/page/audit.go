@@ -59,7 +59,7 @@ func readDays(see ui.Viewer, first, last string) (since, until time.Time, errs [
 		}
 		at, err := see.ParseDay(day.text)
 		if err != nil {
-			errs = append(errs, loom.FieldError{Field: day.name, Message: "Give a day as year-month-day, such as 2026-06-09."})
+			errs = append(errs, loom.FieldError{Field: day.name, Message: "Enter a day as year-month-day, such as 2026-06-09."})
 			continue
 		}
 		*day.into = at.AddDate(0, 0, day.more)
