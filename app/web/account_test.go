@@ -204,7 +204,7 @@ func TestCatalogForUsers(t *testing.T) {
 	v.get("/services?after=damaged").shows(t, 422)
 	v.get("/catalog?q=nothing+like+it").shows(t, 200, "No template matches", "Clear search")
 	v.get("/catalog", "HX-Request", "true").shows(t, 200, "<main").hides(t, "<html")
-	v.get("/catalog/web-cluster").shows(t, 200, "haproxy and nginx are never on the same node.", "haproxy is on exactly 1 node.", "$LOOM_TOKEN", "Create cluster")
+	v.get("/catalog/web-cluster").shows(t, 200, "haproxy and nginx are never on the same node.", "haproxy is on exactly 1 node.", "$LOOM_TOKEN", "Create cluster", "Page title")
 	v.get("/catalog/none").shows(t, 404, "There is no template")
 	a := v.get("/catalog/web-cluster?as=json").shows(t, 200, `"name":"web-cluster"`)
 	if got := a.header.Get("Content-Type"); got != "application/json" {

@@ -42,6 +42,8 @@ type TemplateModel struct {
 	// Rules are the constraints in sentences.
 	Rules    []string
 	Services []ServiceRow
+	// Settings are what a new cluster is asked for.
+	Settings []SettingRow
 	// Example is how services share nodes, nil while no cluster can be made.
 	Example *ExampleModel
 	// Ties is the picture of its services, nil without services.
@@ -72,6 +74,11 @@ type ServiceRow struct {
 	Default bool
 	// Needs says what the service requires and uses.
 	Needs string
+}
+
+// SettingRow is a setting of a new cluster: what its value must be, and what it is by default.
+type SettingRow struct {
+	Name, Help, Wants, Default string
 }
 
 func title(label, name string) string {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"loom/app/loom"
+	"loom/app/web/page"
 	"loom/views/catalogview"
 	"loom/views/route"
 	"loom/views/ui"
@@ -20,7 +21,7 @@ func (s *Server) exampleLayout(ctx context.Context, actor loom.Actor, t loom.Tem
 	if asked != "" {
 		n, err := strconv.Atoi(strings.TrimSpace(asked))
 		if err != nil || n < low || high != loom.Unlimited && n > high {
-			m.Error = "Enter " + sizeText(t.Constraints.Size) + "."
+			m.Error = "Enter " + page.NodesRange(t.Constraints.Size.Bounds()) + "."
 			return m, nil
 		}
 		in.Machines = n

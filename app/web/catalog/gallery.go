@@ -59,7 +59,7 @@ func (s *Server) templateCard(ctx context.Context, actor loom.Actor, stored *loo
 		services = "none"
 	}
 	return catalogview.TemplateCard{
-		Name: t.Name, Label: t.Label, Description: t.Description, Icon: page.IconOf(loom.KindTemplate, &stored.Base), Size: sizeText(t.Constraints.Size), Lease: page.LeaseText(t.Administration.Lease),
+		Name: t.Name, Label: t.Label, Description: t.Description, Icon: page.IconOf(loom.KindTemplate, &stored.Base), Size: page.NodesRange(t.Constraints.Size.Bounds()), Lease: page.LeaseText(t.Administration.Lease),
 		Services: services, Href: route.CatalogTemplate(t.Name), CreateHref: route.ClusterNewFrom(t.Name), Problem: problem,
 	}, nil
 }
@@ -107,6 +107,7 @@ func (s *Server) catalogTemplate(w http.ResponseWriter, r *http.Request, actor l
 		return err
 	}
 	m.Services = templateServices(services, t)
+	m.Settings = templateSettings(services, t)
 	m.Ties = page.TemplateTies(services, t, route.CatalogService)
 	if problem == "" {
 		if m.Example, err = s.exampleLayout(r.Context(), actor, t, r.URL.Query().Get(catalogview.FieldNodes)); err != nil {
@@ -135,6 +136,35 @@ func templateServices(services map[string]loom.Service, t loom.Template) []catal
 		row := catalogview.ServiceRow{Name: name, Default: i < len(t.Defaults.Services), Description: "There is no such service now."}
 		if service, there := services[name]; there {
 			row.Description, row.Needs, row.Href = service.Description, needs(service), route.CatalogService(name)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// templateSettings lists the settings of the default services: the template's own config goes
+// before the defaults of services.
+func templateSettings(services map[string]loom.Service, t loom.Template) []catalogview.SettingRow {
+	chosen := map[string]loom.Service{}
+	for _, name := range t.Defaults.Services {
+		if service, there := services[name]; there {
+			chosen[name] = service
+		}
+	}
+	var rows []catalogview.SettingRow
+	for _, p := range loom.ParametersOf(chosen) {
+		row := catalogview.SettingRow{Name: p.Name(), Help: p.Help, Wants: page.Capital(p.Wants()), Default: loom.FieldText(p.Default)}
+		if value, there := loom.ConfigValue(t.Defaults.Config, p.Key); there {
+			row.Default = loom.FieldText(value)
+		}
+		switch {
+		case p.Secret && row.Default != "":
+			row.Default = "set"
+		case row.Default == "" && p.Required:
+			row.Default = "required"
+		}
+		if _, fixed := t.Fixed(p.Key); fixed {
+			row.Wants = "Set by the template"
 		}
 		rows = append(rows, row)
 	}

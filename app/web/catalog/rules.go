@@ -13,17 +13,6 @@ import (
 
 // The rules of a template in sentences, for people who do not read constraints.
 
-func sizeText(size loom.SizeConstraint) string {
-	low, high := size.Bounds()
-	switch {
-	case high == loom.Unlimited:
-		return ui.Count(low, "node", "nodes") + " or more"
-	case low == high:
-		return ui.Count(low, "node", "nodes")
-	}
-	return fmt.Sprintf("%d to %d nodes", low, high)
-}
-
 func templateFacts(t loom.Template) []ui.Def {
 	orNone := func(text string) string {
 		if text == "" {
@@ -32,7 +21,7 @@ func templateFacts(t loom.Template) []ui.Def {
 		return text
 	}
 	facts := []ui.Def{
-		{Term: "Size", Text: sizeText(t.Constraints.Size)},
+		{Term: "Size", Text: page.NodesRange(t.Constraints.Size.Bounds())},
 		{Term: "Lease", Text: page.LeaseText(t.Administration.Lease)},
 		{Term: "Provider", Text: orNone(t.Defaults.Provider)},
 		{Term: "Hardware type", Text: orNone(t.Defaults.HardwareType)},
@@ -55,7 +44,7 @@ func templateFacts(t loom.Template) []ui.Def {
 }
 
 func templateRules(t loom.Template) []string {
-	rules := []string{"A cluster has " + sizeText(t.Constraints.Size) + "."}
+	rules := []string{"A cluster has " + page.NodesRange(t.Constraints.Size.Bounds()) + "."}
 	for _, name := range slices.Sorted(maps.Keys(t.Constraints.Services)) {
 		rules = append(rules, serviceRules(name, t.Constraints.Services[name])...)
 	}

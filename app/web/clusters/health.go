@@ -69,8 +69,11 @@ func (s *Server) incidentsPart(ctx context.Context, actor loom.Actor, v clusters
 		if row.Over || v.Status == loom.ClusterTerminated || actor.May(loom.Operate, loom.OwnedBy(v.Owner)) != nil {
 			row.Ask.Label = ""
 		}
-		if i.Kind == loom.IncidentStopped || i.Kind == loom.IncidentGone { // that says it all
+		switch {
+		case i.Kind == loom.IncidentStopped || i.Kind == loom.IncidentGone: // that says it all
 			row.Message = ""
+		case i.Kind == loom.IncidentDrift && !row.Over: // the list of differences says what, and repairs it
+			row.Message, row.Repair = "", ""
 		}
 		m.Rows = append(m.Rows, row)
 	}
