@@ -136,7 +136,7 @@ func TokensPage(m TokensModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Field(ui.FieldModel{Name: FieldExpires, Label: "Valid for", Kind: ui.FieldSelect, Options: m.Expires, Width: "s", Error: m.Errors.For(FieldExpires)}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Field(ui.FieldModel{Name: FieldExpires, Label: "Expiration", Kind: ui.FieldSelect, Options: m.Expires, Width: "s", Error: m.Errors.For(FieldExpires)}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
