@@ -48,6 +48,8 @@ type ProcessFigure struct {
 	Count int
 	// LeaseAge is how long ago the one that is longest without renewed its lease.
 	LeaseAge time.Duration
+	// Started is when the oldest began.
+	Started time.Time
 }
 
 // WorkerFigure sums up workers over all provisioners and tenants.

@@ -86,23 +86,24 @@ func LeasesEndingAllTenants(ctx context.Context, q sqlx.ExtContext, within time.
 }
 
 const processFigures = `
-SELECT kind, count(*) AS n, greatest(extract(epoch FROM max(now() - expires_at)) + $1, 0)::float8 AS age
+SELECT kind, count(*) AS n, min(started_at) AS started, greatest(extract(epoch FROM max(now() - expires_at)) + $1, 0)::float8 AS age
 FROM processes GROUP BY kind ORDER BY kind`
 
 // ProcessFiguresAllTenants sums up processes by kind, those whose lease is over
 // but that nobody reaped yet among them; lease is how long a lease runs.
 func ProcessFiguresAllTenants(ctx context.Context, q sqlx.ExtContext, lease time.Duration) ([]loom.ProcessFigure, error) {
 	var rows []struct {
-		Kind string  `db:"kind"`
-		N    int     `db:"n"`
-		Age  float64 `db:"age"`
+		Kind    string    `db:"kind"`
+		N       int       `db:"n"`
+		Age     float64   `db:"age"`
+		Started time.Time `db:"started"`
 	}
 	if err := sqlx.SelectContext(ctx, q, &rows, processFigures, lease.Seconds()); err != nil {
 		return nil, wrap(err, "sum up processes")
 	}
 	figures := make([]loom.ProcessFigure, len(rows))
 	for i, r := range rows {
-		figures[i] = loom.ProcessFigure{Kind: r.Kind, Count: r.N, LeaseAge: inSeconds(r.Age)}
+		figures[i] = loom.ProcessFigure{Kind: r.Kind, Count: r.N, LeaseAge: inSeconds(r.Age), Started: r.Started}
 	}
 	return figures, nil
 }

@@ -23,21 +23,23 @@ type DatabaseStatus struct {
 	// Resources and ResourceBytes are the versions of plugin resources that are kept.
 	Resources     int   `db:"resources"`
 	ResourceBytes int64 `db:"resource_bytes"`
-	// Leader is the River client that does the housekeeping, "" for none, until
-	// LeaderUntil.
+	// Started is when PostgreSQL did.
+	Started time.Time `db:"started"`
+	// Leader is the River client that does the housekeeping, "" for none, LeaderSince when it
+	// was elected.
 	Leader      string    `db:"leader"`
-	LeaderUntil time.Time `db:"leader_until"`
+	LeaderSince time.Time `db:"leader_since"`
 	// Primary is false on a standby that is only read.
 	Primary bool `db:"is_primary"`
 }
 
 const databaseStatus = `
-SELECT current_setting('server_version') AS version, pg_database_size(current_database()) AS size, clock_timestamp() AS now, NOT pg_is_in_recovery() AS is_primary,
+SELECT current_setting('server_version') AS version, pg_database_size(current_database()) AS size, clock_timestamp() AS now, pg_postmaster_start_time() AS started, NOT pg_is_in_recovery() AS is_primary,
 	coalesce((SELECT max(version_id) FROM goose_db_version WHERE is_applied), 0) AS migration,
 	coalesce((SELECT max(version) FROM river_migration WHERE line = 'main'), 0) AS river,
 	(SELECT count(*) FROM resources) AS resources, coalesce((SELECT sum(size_bytes) FROM resources), 0)::bigint AS resource_bytes,
 	coalesce((SELECT leader_id FROM river_leader WHERE expires_at > now() LIMIT 1), '') AS leader,
-	coalesce((SELECT expires_at FROM river_leader WHERE expires_at > now() LIMIT 1), to_timestamp(0)) AS leader_until`
+	coalesce((SELECT elected_at FROM river_leader WHERE expires_at > now() LIMIT 1), to_timestamp(0)) AS leader_since`
 
 // ReadDatabaseStatus asks the database how it is.
 func ReadDatabaseStatus(ctx context.Context, q sqlx.ExtContext) (DatabaseStatus, error) {

@@ -309,7 +309,7 @@ func TestRiverJobPages(t *testing.T) {
 func TestStatusPage(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)
-	r.signedIn("superadmin", "admin").get("/system/status").shows(t, 200, "PostgreSQL", "Migrations", "Clocks", "Queue leader", "Storage", "Certificate", "Build", "Event streams", "none; start one").hides(t, "style=")
+	r.signedIn("superadmin", "admin").get("/system/status").shows(t, 200, "PostgreSQL", "Migrations", "Clocks", "Queue leader", "Storage", "Certificate", "Build", "Event streams", "None runs. Start one: loom provisioner").hides(t, "style=")
 	r.signedIn("demo", "admin").get("/system/status").shows(t, 403, "superadmin")
 }
 
@@ -390,18 +390,19 @@ func TestStatusSaysWhatIsNotUsed(t *testing.T) {
 			t.Errorf("%s does not say “%s %s”: …%s", path, part, state, text[i:min(len(text), i+80)])
 		}
 	}
-	says("/system", "Hooks", "Not used no tenant has a hook")
-	says("/system", "Queues", "Good no task waits")
+	says("/system/status", "Hooks", "Not used No tenant has an enabled hook.")
+	says("/system/status", "Queues", "Good No task waits")
 	says("/system/status", "Event streams", "Not used")
 	_, err := r.db.Exec(`INSERT INTO hooks (tenant_id, name, url, events) VALUES ($1, 'h', 'https://example.org', '{start}')`, r.tenant("demo").ID)
 	check(t, err)
-	says("/system", "Hooks", "Good 1 hook is called, 0 deliveries are to be tried")
+	says("/system/status", "Hooks", "Good 1 hook, 0 deliveries waiting")
 	_, err = r.db.Exec(`UPDATE hooks SET enabled = false`)
 	check(t, err)
-	says("/system", "Hooks", "Not used")
+	says("/system/status", "Hooks", "Not used")
 	_, err = r.db.Exec(`DELETE FROM resources`)
 	check(t, err)
-	says("/system/status", "Storage", "Not used no tenant has a file")
+	says("/system/status", "Storage", "Not used No tenant has a file")
 	check(t, r.catalog.Close()) // as if the store were away
-	says("/system/status", "Storage", "Needs attention The file store does not work: it does not answer as it should. Check it and LOOM_RESOURCES_URL")
+	says("/system", "Storage", "Bad")
+	says("/system/status", "Storage", "Bad The file store does not work: it does not answer as it should. Check it and LOOM_RESOURCES_URL")
 }

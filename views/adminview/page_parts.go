@@ -21,15 +21,9 @@ func confirmAttrs(m ConfirmModel) templ.Attributes {
 	return templ.Attributes{"data-confirm": true}
 }
 
-func cellClass(c ui.Column) string {
-	class := ""
-	if c.Numeric {
-		class = "u-num"
-	}
-	if c.Low {
-		class += " u-wide"
-	}
-	return class
+// empty reports whether a cell shows nothing.
+func (c *Cell) empty() bool {
+	return c.Text == "" && c.Sub == "" && c.State == nil && c.Part == nil && len(c.Buttons) == 0 && !c.ShowTime && c.Time.IsZero()
 }
 
 // Texts and names of cells up to these lengths in bytes stay on one line.

@@ -158,7 +158,7 @@ func (s *Server) archivePage(w http.ResponseWriter, r *http.Request, actor loom.
 	}
 	counts := map[catalog.TransferState]int{}
 	grid := adminview.TableModel{ID: "archive", Caption: "What is in the archive", ShowCaption: true,
-		Columns: []ui.Column{{Label: "Resource"}, {Label: "State"}, {Label: "Size", Numeric: true}, {Label: "Remark", Low: true}, {Label: "Import"}}}
+		Columns: []ui.Column{{Label: "Resource"}, {Label: "State"}, {Label: "Size", Numeric: true}, {Label: "Remark"}, {Label: "Import"}}}
 	refused := 0
 	for _, item := range t.Items {
 		if counts[item.State]++; item.WhyNot != "" {

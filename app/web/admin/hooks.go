@@ -119,7 +119,7 @@ func deliveryHref(d loom.Delivery) string {
 func (s *Server) deliveryGrid(h loom.Hook, list hook.List, result string) adminview.TableModel {
 	id := h.ID
 	m := adminview.TableModel{ID: "deliveries", Caption: "Deliveries, the newest first", Now: s.Now(),
-		Columns: []ui.Column{{Label: "Delivery"}, {Label: "Event"}, {Label: "Result"}, {Label: "About"}, {Label: "Tries", Numeric: true, Low: true}, {Label: "When"}, {Label: "Actions", LabelHidden: true}},
+		Columns: []ui.Column{{Label: "Delivery"}, {Label: "Event"}, {Label: "Result"}, {Label: "About"}, {Label: "Tries", Numeric: true}, {Label: "When"}, {Label: "Actions", LabelHidden: true}},
 		Pages:   page.Turned("Pages of deliveries", route.AdminHook(id), list.Next, list.Prev, "result", result),
 		Empty:   ui.EmptyModel{Icon: "external", Text: "Nothing was sent yet. Send a test, or start an operation."}}
 	if result != "" {
@@ -268,7 +268,7 @@ func (s *Server) adminHooks(w http.ResponseWriter, r *http.Request, actor loom.A
 		Intro: "A hook tells another system by HTTP when operations start and end. A blocking hook is asked first and may refuse.",
 	}
 	grid := adminview.TableModel{ID: "hooks", Caption: "Hooks of the tenant", Now: s.Now(),
-		Columns: []ui.Column{{Label: "Name"}, {Label: "URL"}, {Label: "Events"}, {Label: "State"}, {Label: "Created", Low: true}},
+		Columns: []ui.Column{{Label: "Name"}, {Label: "URL"}, {Label: "Events"}, {Label: "State"}, {Label: "Created"}},
 		Empty:   ui.EmptyModel{Icon: "external", Text: "There are no hooks yet. A hook calls an address of yours when an operation starts, succeeds or fails.", Action: add}}
 	for _, h := range hooks {
 		state := hookState(h)

@@ -59,7 +59,7 @@ func (s *Server) adminQueue(w http.ResponseWriter, r *http.Request, actor loom.A
 // queueGrid lists the single tasks.
 func (s *Server) queueGrid(q processes.Queued, running bool) templ.Component {
 	m := adminview.TableModel{ID: "tasks", Caption: "Tasks that wait, the longest wait first", ShowCaption: true,
-		Columns: []ui.Column{{Label: "Task"}, {Label: "Cluster"}, {Label: "Node", Low: true}, {Label: "Waits for"}, {Label: "Because"}},
+		Columns: []ui.Column{{Label: "Task"}, {Label: "Cluster"}, {Label: "Node"}, {Label: "Waits for"}, {Label: "Because"}},
 		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "No task waits for a worker."}}
 	filters := []string{"state", ""}
 	if running {

@@ -350,7 +350,7 @@ func resourceContent(c catalog.ResourceContent) templ.Component {
 	case c.Text != "":
 		parts = append(parts, ui.Code(ui.CodeModel{ID: "content", Label: "Content", Text: c.Text}))
 	case len(c.Files) > 0:
-		grid := adminview.TableModel{ID: "files", Caption: "Files of the archive", Columns: []ui.Column{{Label: "Name"}, {Label: "Size", Numeric: true}, {Label: "Mode", Low: true}}}
+		grid := adminview.TableModel{ID: "files", Caption: "Files of the archive", Columns: []ui.Column{{Label: "Name"}, {Label: "Size", Numeric: true}, {Label: "Mode"}}}
 		for _, f := range c.Files {
 			grid.Rows = append(grid.Rows, []adminview.Cell{{Text: f.Name, Mono: true}, {Text: page.SizeOf(f.Size)}, {Text: f.Mode, Mono: true}})
 		}
@@ -399,7 +399,7 @@ func useLinks(uses []catalog.ResourceCluster) (links []adminview.Use) {
 
 func (s *Server) versionGrid(versions []loom.Resource, shown int) templ.Component {
 	grid := adminview.TableModel{ID: "versions", Caption: "Versions", ShowCaption: true, Now: s.Now(),
-		Columns: []ui.Column{{Label: "Version"}, {Label: "State"}, {Label: "Size", Numeric: true, Low: true}, {Label: "SHA-256", Low: true}, {Label: "Uploaded", Low: true}, {Label: "By", Low: true}, {Label: "Actions", LabelHidden: true}}}
+		Columns: []ui.Column{{Label: "Version"}, {Label: "State"}, {Label: "Size", Numeric: true}, {Label: "SHA-256"}, {Label: "Uploaded"}, {Label: "By"}, {Label: "Actions", LabelHidden: true}}}
 	for _, v := range versions {
 		state := ui.ResourceState(v.Status())
 		first := adminview.Cell{Text: strconv.Itoa(v.Version), Href: page.ResourceURL(v)}

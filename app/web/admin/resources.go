@@ -217,7 +217,7 @@ func (s *Server) resourceGrid(r *http.Request, actor loom.Actor, f resourceFilte
 	with := func(sort string) string {
 		return route.Query(route.AdminResources(), append(f.pairs(), "sort", sort)...)
 	}
-	name, uploaded := ui.Column{Label: "Name", Sort: with("name")}, ui.Column{Label: "Uploaded", Low: true, Sort: with("-createTime")}
+	name, uploaded := ui.Column{Label: "Name", Sort: with("name")}, ui.Column{Label: "Uploaded", Sort: with("-createTime")}
 	switch f.sort {
 	case "name":
 		name.Sort, name.Sorted = with("-name"), ui.Ascending
@@ -229,7 +229,7 @@ func (s *Server) resourceGrid(r *http.Request, actor loom.Actor, f resourceFilte
 		uploaded.Sorted = ui.Ascending
 	}
 	m := adminview.TableModel{ID: "resources", Caption: "Files", Now: s.Now(),
-		Columns: []ui.Column{name, {Label: "State"}, {Label: "In use", Numeric: true, Low: true}, {Label: "Staged", Numeric: true, Low: true}, {Label: "Newest", Numeric: true, Low: true}, {Label: "Size", Numeric: true, Low: true}, uploaded, {Label: "By", Low: true}, {Label: "Actions", LabelHidden: true}},
+		Columns: []ui.Column{name, {Label: "State"}, {Label: "In use", Numeric: true}, {Label: "Staged", Numeric: true}, {Label: "Newest", Numeric: true}, {Label: "Size", Numeric: true}, uploaded, {Label: "By"}, {Label: "Actions", LabelHidden: true}},
 		Pages:   page.Turned("Pages of resources", route.AdminResources(), list.Next, list.Prev, append(f.pairs(), "sort", f.sort)...),
 		Empty:   ui.EmptyModel{Icon: "file", Text: "No files yet. Write or upload one below.", Action: ui.ButtonModel{Label: "Write or upload one", Icon: "plus", Href: "#upload"}},
 	}

@@ -139,7 +139,7 @@ func editUser(actor loom.Actor, u loom.User) form.Edit {
 
 func (s *Server) userTokens(id loom.UserID, tokens []loom.Token) templ.Component {
 	m := adminview.TableModel{ID: "tokens", Caption: "API tokens", ShowCaption: true, Now: s.Now(), Empty: ui.EmptyModel{Icon: "key", Text: "The user has no API tokens."},
-		Columns: []ui.Column{{Label: "Name"}, {Label: "Starts with", Low: true}, {Label: "Scopes"}, {Label: "Last used", Low: true}, {Label: "Expires"}, {Label: "Actions", LabelHidden: true}}}
+		Columns: []ui.Column{{Label: "Name"}, {Label: "Starts with"}, {Label: "Scopes"}, {Label: "Last used"}, {Label: "Expires"}, {Label: "Actions", LabelHidden: true}}}
 	for _, t := range tokens {
 		used := adminview.Cell{Time: t.LastUsed, ShowTime: true}
 		if t.LastAddress != "" {
@@ -155,7 +155,7 @@ func (s *Server) userTokens(id loom.UserID, tokens []loom.Token) templ.Component
 
 func (s *Server) userSessions(id loom.UserID, sessions []loom.Session) templ.Component {
 	m := adminview.TableModel{ID: "sessions", Caption: "Sessions", ShowCaption: true, Now: s.Now(), Empty: ui.EmptyModel{Icon: "monitor", Text: "No sessions."},
-		Columns: []ui.Column{{Label: "Browser"}, {Label: "Address"}, {Label: "Last used"}, {Label: "Signed in", Low: true}, {Label: "Actions", LabelHidden: true}}}
+		Columns: []ui.Column{{Label: "Browser"}, {Label: "Address"}, {Label: "Last used"}, {Label: "Signed in"}, {Label: "Actions", LabelHidden: true}}}
 	for _, one := range sessions {
 		m.Rows = append(m.Rows, []adminview.Cell{
 			{Text: page.BrowserName(one.Agent)}, {Text: one.Address, Mono: true}, {Time: one.LastUsed, ShowTime: true}, {Time: one.Created},
@@ -382,7 +382,7 @@ func userFilters(q, role, state string, filtered bool) templ.Component {
 
 func (s *Server) userGrid(r *http.Request, users account.UserList, filtered bool, filters ...string) templ.Component {
 	m := adminview.TableModel{ID: "users", Caption: "Users of the tenant", Now: s.Now(), Columns: []ui.Column{
-		{Label: "User"}, {Label: "Name", Low: true}, {Label: "Role"}, {Label: "Clusters", Numeric: true}, {Label: "Tokens", Numeric: true, Low: true}, {Label: "Last seen"}, {Label: "Created", Low: true}},
+		{Label: "User"}, {Label: "Name"}, {Label: "Role"}, {Label: "Clusters", Numeric: true}, {Label: "Tokens", Numeric: true}, {Label: "Last seen"}, {Label: "Created"}},
 		Pages: page.Turned("Pages of users", route.AdminUsers(), users.Next, users.Prev, filters...),
 		Empty: ui.EmptyModel{Icon: "user", Text: "There are no users yet."},
 	}

@@ -102,7 +102,7 @@ func (s *Server) offerParts(provider, q string, p loom.Probe) []templ.Component 
 		filters.Clear = route.AdminProbe(provider)
 		empty = ui.EmptyModel{Icon: "search", Text: "None matches.", Action: ui.ButtonModel{Label: "Clear filters", Href: route.AdminProbe(provider)}}
 	}
-	flavors := adminview.TableModel{ID: "flavors", ShowCaption: true, Empty: empty, Columns: []ui.Column{{Label: "Flavor"}, {Label: "Name", Low: true}, {Label: "Processors", Numeric: true, Low: true}, {Label: "Memory", Numeric: true}, {Label: "Use"}}}
+	flavors := adminview.TableModel{ID: "flavors", ShowCaption: true, Empty: empty, Columns: []ui.Column{{Label: "Flavor"}, {Label: "Name"}, {Label: "Processors", Numeric: true}, {Label: "Memory", Numeric: true}, {Label: "Use"}}}
 	n := 0
 	for _, f := range p.Flavors {
 		if !offerMatches(q, f.ID, f.Name) {

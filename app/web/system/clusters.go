@@ -43,7 +43,7 @@ func (s *Server) systemClusters(w http.ResponseWriter, r *http.Request, actor lo
 		{Name: "status", Label: "Status", Kind: ui.FieldSelect, Width: "s", Optional: true, Options: page.Options(string(f.Status), statuses...), Error: errs.For("status")}}}
 	grid := adminview.TableModel{ID: "clusters", Caption: "Clusters of all tenants, the newest first", Now: s.Now(),
 		Pages:   page.Turned("Pages of clusters", route.SystemClusters(), list.Next, list.Prev, "q", f.Words, "tenant", f.Tenant, "owner", f.Owner, "status", string(f.Status)),
-		Columns: []ui.Column{{Label: "Cluster"}, {Label: "Status"}, {Label: "Tenant"}, {Label: "Owner"}, {Label: "Template", Low: true}, {Label: "Nodes", Numeric: true}, {Label: "Created", Low: true}, {Label: "Lease ends", Low: true}},
+		Columns: []ui.Column{{Label: "Cluster"}, {Label: "Status"}, {Label: "Tenant"}, {Label: "Owner"}, {Label: "Template"}, {Label: "Nodes", Numeric: true}, {Label: "Created"}, {Label: "Lease ends"}},
 		Empty:   ui.EmptyModel{Icon: "cluster", Text: "No tenant has a cluster."}}
 	if f != (clusters.OfTenantsFilter{}) {
 		filters.Clear = route.SystemClusters()

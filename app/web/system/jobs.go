@@ -91,7 +91,7 @@ func jobFilters(q jobQuery, errs ui.FormErrors) templ.Component {
 
 func (s *Server) jobGrid(r *http.Request, q jobQuery, list processes.RiverJobList) templ.Component {
 	grid := adminview.TableModel{ID: "jobs", Caption: "River jobs, the newest first", Now: s.Now(), Pages: page.Turned("Pages of River jobs", route.SystemJobs(), list.Next, list.Prev, q.pairs()...),
-		Columns: []ui.Column{{Label: "River job"}, {Label: "Kind"}, {Label: "State"}, {Label: "Attempts", Numeric: true, Low: true}, {Label: "Due"}, {Label: "Error", Low: true}},
+		Columns: []ui.Column{{Label: "River job"}, {Label: "Kind"}, {Label: "State"}, {Label: "Attempts", Numeric: true}, {Label: "Due"}, {Label: "Error"}},
 		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "There is no River job."}}
 	if q != (jobQuery{}) {
 		grid.Empty = ui.EmptyModel{Icon: "search", Text: "No River job matches these filters.", Action: ui.ButtonModel{Label: "Clear filters", Href: route.SystemJobs()}}

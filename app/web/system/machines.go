@@ -69,7 +69,7 @@ func (s *Server) systemOrphans(w http.ResponseWriter, r *http.Request, actor loo
 		names[t.ID] = t.Name
 	}
 	lost := adminview.TableModel{ID: "orphans", Caption: "Orphans", ShowCaption: true, Now: s.Now(),
-		Columns: []ui.Column{{Label: "Machine"}, {Label: "Provider"}, {Label: "Tenant"}, {Label: "Cluster", Low: true}, {Label: "First seen", Low: true}, {Label: "Actions", LabelHidden: true}},
+		Columns: []ui.Column{{Label: "Machine"}, {Label: "Provider"}, {Label: "Tenant"}, {Label: "Cluster"}, {Label: "First seen"}, {Label: "Actions", LabelHidden: true}},
 		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "There are no orphans."}}
 	if len(orphans) > 0 {
 		lost.CSV, lost.JSON = s.ExportsOf(r)
@@ -260,7 +260,7 @@ func (s *Server) systemPlugins(w http.ResponseWriter, r *http.Request, actor loo
 		}
 		title := map[loom.EntityKind]string{loom.KindProviderType: "Provider types", loom.KindAutomatorType: "Automator types"}[kind]
 		grid := adminview.TableModel{ID: string(kind), Caption: title, ShowCaption: true, Now: s.Now(),
-			Columns: []ui.Column{{Label: "Type"}, {Label: "Version", Numeric: true, Low: true}, {Label: "Fields"}, {Label: "Resources", Low: true}, {Label: "Provided by"}, {Label: "Registered", Low: true}},
+			Columns: []ui.Column{{Label: "Type"}, {Label: "Version", Numeric: true}, {Label: "Fields"}, {Label: "Resources"}, {Label: "Provided by"}, {Label: "Registered"}},
 			Empty:   ui.EmptyModel{Icon: "box", Text: "No type is registered. Start a provisioner."}}
 		for _, item := range list.Items {
 			t, ok := item.Entry.(*loom.PluginType)

@@ -28,93 +28,177 @@ const (
 	bucketLimit = 3 * time.Second
 )
 
-// systemStatus tells how each part of the installation is, as this process sees it.
-func (s *Server) systemStatus(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+// part is a part of the installation: how it is since when, and what helps where it is not well.
+type part struct {
+	name   string
+	state  ui.State
+	since  time.Time
+	detail string
+	// action leads to what helps, where a page does.
+	action, href string
+}
+
+// The states of parts. Bad is what keeps Loom from its work.
+var (
+	stateGood    = ui.State{Word: "Good", Icon: "check-circle", Tone: ui.ToneOK}
+	stateWarning = ui.State{Word: "Warning", Icon: "alert", Tone: ui.ToneWarn}
+	stateBad     = ui.State{Word: "Bad", Icon: "x-circle", Tone: ui.ToneBad}
+	stateNotUsed = ui.State{Word: "Not used", Icon: "circle", Tone: ui.ToneIdle}
+)
+
+// either is good if ok, else other.
+func either(ok bool, other ui.State) ui.State {
+	if ok {
+		return stateGood
+	}
+	return other
+}
+
+// parts are all parts of the installation, as this process sees them.
+func (s *Server) parts(r *http.Request, actor loom.Actor, figures loom.Figures, figuresFailed error) []part {
 	status, failed := s.Processes.Status(r.Context(), actor)
-	figures, figuresFailed := s.Processes.Figures(r.Context())
 	limited, cancel := context.WithTimeout(r.Context(), bucketLimit)
 	defer cancel()
 	bucket := s.Catalog.CheckBucket(limited)
 
-	g := adminview.TableModel{ID: "status", Caption: "Status", Columns: []ui.Column{{Label: "Component, State"}}}
+	var parts []part
 	if failed != nil {
-		g.Rows = append(g.Rows, check("Database", false, "It did not answer in time: "+page.CutShort(loom.AsError(failed).Message)))
+		parts = append(parts, part{name: "Database", state: stateBad, detail: "It did not answer in time: " + page.CutShort(loom.AsError(failed).Message)})
 	} else {
-		g.Rows = append(g.Rows, databaseRows(ui.ViewerOf(r.Context()), status)...)
+		parts = append(parts, databaseParts(status)...)
 	}
 	if d := figures.Database; d != nil {
-		g.Rows = append(g.Rows, check("Transactions", d.OldestTransaction < longTransaction, ui.Count(d.Connections, "other connection", "other connections")+", the oldest open transaction is "+ui.Duration(d.OldestTransaction)+" old"))
+		parts = append(parts, part{name: "Transactions", state: either(d.OldestTransaction < longTransaction, stateWarning),
+			detail: ui.Count(d.Connections, "other connection", "other connections") + ", the oldest open transaction is " + ui.Duration(d.OldestTransaction) + " old"})
 	}
-	text := ui.Count(status.Resources, "version", "versions") + " of files, " + page.SizeOf(status.ResourceBytes)
-	if bucket != nil {
-		text = loom.AsError(bucket).Message
+	storage := part{name: "Storage", state: stateGood, detail: ui.Count(status.Resources, "version", "versions") + " of files, " + page.SizeOf(status.ResourceBytes)}
+	switch {
+	case bucket != nil:
+		storage.state, storage.detail = stateBad, loom.AsError(bucket).Message
+	case failed == nil && status.Resources == 0:
+		storage.state, storage.detail = stateNotUsed, "No tenant has a file."
 	}
-	storage := check("Storage", bucket == nil, text)
-	if bucket == nil && failed == nil && status.Resources == 0 {
-		storage = unused("Storage", "no tenant has a file")
-	}
-	g.Rows = append(g.Rows, storage)
-	g.Rows = append(g.Rows, processRows(figures, figuresFailed)...)
-	g.Rows = append(g.Rows, localRows(status.Local)...)
-	streams := unused("Event streams", "no page listens to this process")
+	parts = append(parts, storage)
+	parts = append(parts, processParts(figures, figuresFailed)...)
+	parts = append(parts, queuesPart(figures, s.Now()), hooksPart(figures))
+	parts = append(parts, localParts(status.Local)...)
+	streams := part{name: "Event streams", state: stateNotUsed, detail: "No page listens to this process."}
 	if n := s.Hub.Count(); n > 0 {
-		streams = check("Event streams", true, ui.Count(n, "page listens", "pages listen")+" to this process")
+		streams.state, streams.detail = stateGood, ui.Count(n, "page listens", "pages listen")+" to this process"
 	}
-	g.Rows = append(g.Rows, streams, certificateRow(s.PublicURL), clientRow(s.ProxyUnknown), check("Build", true, buildText(s.Version)))
+	return append(parts, streams, certificatePart(s.PublicURL), clientPart(s.ProxyUnknown), part{name: "Build", state: stateGood, detail: buildText(s.Version)})
+}
 
-	m := adminview.PageModel{Title: "Status", Intro: "How the parts of the installation are, as this process sees them. Programs ask /healthz whether it lives and /readyz whether it can do its work; figures are at /metrics.",
+// systemStatus tells how each part of the installation is, as this process sees it.
+func (s *Server) systemStatus(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	figures, failed := s.Processes.Figures(r.Context())
+	g := adminview.TableModel{ID: "status", Caption: "Status", Now: s.Now(), Columns: []ui.Column{{Label: "Part"}, {Label: "State"}, {Label: "Since"}, {Label: "Detail"}}}
+	for _, p := range s.parts(r, actor, figures, failed) {
+		g.Rows = append(g.Rows, []adminview.Cell{{Text: p.name}, {State: &p.state}, {Time: p.since}, {Text: p.detail}})
+	}
+	m := adminview.PageModel{Title: "Status", Intro: "As this process sees them. Programs ask /healthz whether it lives and /readyz whether it can work; figures are at /metrics.",
 		Parts: []templ.Component{adminview.Table(g)}}
 	return s.LiveSheet(w, r, actor, route.TopicSystem(), page.SystemFrame("Status", route.SystemStatus()), m)
 }
 
-func databaseRows(see ui.Viewer, s processes.Status) [][]adminview.Cell {
-	answer := "PostgreSQL " + s.Version + ", " + page.SizeOf(s.Size) + ", answers within " + strconv.FormatInt(s.Answer.Milliseconds(), 10) + " ms"
+func databaseParts(s processes.Status) []part {
+	database := part{name: "Database", state: either(s.Answer < slowAnswer, stateWarning), since: s.Started,
+		detail: "PostgreSQL " + s.Version + ", " + page.SizeOf(s.Size) + ", answers within " + strconv.FormatInt(s.Answer.Milliseconds(), 10) + " ms"}
 	if !s.Primary {
-		answer += "; it is a standby and can only be read"
+		database.state = stateBad
+		database.detail += "; it is a standby and can only be read"
 	}
-	skew := "the database is " + ui.Duration(s.Skew.Abs()) + " ahead of this host"
+	skew := "The database is " + ui.Duration(s.Skew.Abs()) + " ahead of this host."
 	if s.Skew < 0 {
-		skew = "the database is " + ui.Duration(s.Skew.Abs()) + " behind this host"
+		skew = "The database is " + ui.Duration(s.Skew.Abs()) + " behind this host."
 	}
 	if s.Skew.Abs() < 100*time.Millisecond {
-		skew = "this host and the database agree"
+		skew = "This host and the database agree."
 	}
-	leader := "no scheduler leads; due work is found late"
-	if s.Leader != "" {
-		leader = s.Leader + " leads, until " + see.Full(s.LeaderUntil) + " at first"
+	leader := part{name: "Queue leader", state: stateGood, since: s.LeaderSince, detail: s.Leader}
+	if s.Leader == "" {
+		leader.state, leader.detail = stateWarning, "No scheduler leads; due work is found late."
 	}
-	return [][]adminview.Cell{
-		check("Database", s.Primary && s.Answer < slowAnswer, answer),
-		check("Migrations", s.Migration > 0, "schema "+strconv.FormatInt(s.Migration, 10)+", River's "+strconv.FormatInt(s.River, 10)),
-		check("Clocks", s.Skew.Abs() < wideSkew, skew),
-		check("Queue leader", s.Leader != "", leader),
+	return []part{
+		database,
+		{name: "Migrations", state: either(s.Migration > 0, stateBad), detail: "schema " + strconv.FormatInt(s.Migration, 10) + ", River's " + strconv.FormatInt(s.River, 10)},
+		{name: "Clocks", state: either(s.Skew.Abs() < wideSkew, stateWarning), detail: skew},
+		leader,
 	}
 }
 
-// localRows say of each host with local machines what they may have, and what it lacks.
-func localRows(hosts []loom.LocalHost) [][]adminview.Cell {
-	var rows [][]adminview.Cell
-	for _, host := range hosts {
-		if len(host.Lacks) > 0 {
-			rows = append(rows, check("Local machines on "+host.Host, false, strings.Join(host.Lacks, " ")))
-			continue
+// processParts tells of each kind of process whether one is alive.
+func processParts(f loom.Figures, failed error) []part {
+	if failed != nil && f.Processes == nil {
+		return []part{{name: "Processes", state: stateBad, detail: "They could not be read in time."}}
+	}
+	var parts []part
+	for _, kind := range []string{loom.ProcessWeb, loom.ProcessScheduler, loom.ProcessProvisioner} {
+		found := loom.ProcessFigure{Kind: kind}
+		for _, p := range f.Processes {
+			if p.Kind == kind {
+				found = p
+			}
 		}
-		rows = append(rows, check("Local machines on "+host.Host, true, "each is kept to its limits by the kernel; the most for one is "+host.Max))
+		p := part{name: page.Capital(kind) + " processes", state: either(found.LeaseAge < oldLease, stateWarning), since: found.Started,
+			detail: strconv.Itoa(found.Count) + " alive, last heartbeat " + ui.Duration(found.LeaseAge) + " ago"}
+		if found.Count == 0 {
+			p = part{name: p.name, state: stateBad, detail: "None runs. Start one: loom " + kind}
+		}
+		parts = append(parts, p)
 	}
-	return rows
+	return parts
 }
 
-// certificateRow says whose the certificate is: Loom serves plain HTTP, which is safe on its
+func queuesPart(f loom.Figures, now time.Time) part {
+	p := part{name: "Queues", state: stateGood, detail: "No task waits for a worker."}
+	oldest := time.Duration(0)
+	for _, q := range f.Queues {
+		oldest = max(oldest, q.Oldest)
+		p.detail = "The oldest task waits " + ui.Duration(oldest) + "."
+	}
+	if oldest >= longWait {
+		p.state, p.since, p.action, p.href = stateWarning, now.Add(-oldest), "Queues", route.SystemQueues()
+	}
+	return p
+}
+
+func hooksPart(f loom.Figures) part {
+	h := f.Hooks
+	if h == nil || *h == (loom.HookFigure{}) {
+		return part{name: "Hooks", state: stateNotUsed, detail: "No tenant has an enabled hook."}
+	}
+	p := part{name: "Hooks", state: stateGood, detail: ui.Count(h.Enabled, "hook", "hooks") + ", " + ui.Count(h.Waiting, "delivery", "deliveries") + " waiting"}
+	if h.Waiting > 0 {
+		p.state, p.action, p.href = stateWarning, "Hooks", route.SystemHooks()
+	}
+	return p
+}
+
+// localParts say of each host with local machines what they may have, and what it lacks.
+func localParts(hosts []loom.LocalHost) []part {
+	var parts []part
+	for _, host := range hosts {
+		p := part{name: "Local machines on " + host.Host, state: stateGood, detail: "The kernel keeps each to its limits; the most for one is " + host.Max + "."}
+		if len(host.Lacks) > 0 {
+			p.state, p.detail = stateWarning, strings.Join(host.Lacks, " ")
+		}
+		parts = append(parts, p)
+	}
+	return parts
+}
+
+// certificatePart says whose the certificate is: Loom serves plain HTTP, which is safe on its
 // own host only.
-func certificateRow(public string) []adminview.Cell {
+func certificatePart(public string) part {
 	u, err := url.Parse(public)
 	switch {
 	case err == nil && u.Scheme == "https":
-		return check("Certificate", true, "that of the proxy at "+public)
+		return part{name: "Certificate", state: stateGood, detail: "That of the proxy at " + public}
 	case err == nil && isLoopback(u.Hostname()):
-		return unused("Certificate", "Loom serves plain HTTP to this host alone")
+		return part{name: "Certificate", state: stateNotUsed, detail: "Loom serves plain HTTP to this host alone."}
 	}
-	return check("Certificate", false, "none: passwords cross the network in plain HTTP. Put a proxy with TLS before Loom and name its address in LOOM_PUBLIC_URL.")
+	return part{name: "Certificate", state: stateWarning, detail: "None: passwords cross the network in plain HTTP. Put a proxy with TLS before Loom and set LOOM_PUBLIC_URL to its address."}
 }
 
 // isLoopback reports whether a host of a URL is this host alone.
@@ -123,12 +207,12 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// clientRow says whether Loom can tell where requests come from.
-func clientRow(proxyUnknown bool) []adminview.Cell {
+// clientPart says whether Loom can tell where requests come from.
+func clientPart(proxyUnknown bool) part {
 	if proxyUnknown {
-		return check("Client addresses", false, "LOOM_PUBLIC_URL is set, LOOM_TRUSTED_PROXIES is not: every request counts as one from the proxy, in the audit and in the limits of sign-in. Set LOOM_TRUSTED_PROXIES to the network of the proxy.")
+		return part{name: "Client addresses", state: stateWarning, detail: "LOOM_PUBLIC_URL is set, LOOM_TRUSTED_PROXIES is not: every request counts as one from the proxy, in the audit log and in the limits of sign-in. Set LOOM_TRUSTED_PROXIES to the network of the proxy."}
 	}
-	return check("Client addresses", true, "as the connection says, or a proxy named in LOOM_TRUSTED_PROXIES")
+	return part{name: "Client addresses", state: stateGood, detail: "As the connection says, or a proxy named in LOOM_TRUSTED_PROXIES"}
 }
 
 // buildText names the release, the compiler and the revision.

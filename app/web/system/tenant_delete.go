@@ -37,7 +37,7 @@ func (s *Server) systemTenantNodes(w http.ResponseWriter, r *http.Request, actor
 
 func (s *Server) tenantNodeGrid(t loom.Tenant, list processes.NodesOfTenant, title bool) adminview.TableModel {
 	m := adminview.TableModel{ID: "nodes", Caption: "Live nodes of " + t.Name, ShowCaption: title, Now: s.Now(),
-		Columns: []ui.Column{{Label: "Machine"}, {Label: "Provider"}, {Label: "State"}, {Label: "Cluster"}, {Label: "Owner", Low: true}, {Label: "Cluster made", Low: true}},
+		Columns: []ui.Column{{Label: "Machine"}, {Label: "Provider"}, {Label: "State"}, {Label: "Cluster"}, {Label: "Owner"}, {Label: "Cluster made"}},
 		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "The tenant has no live node."}}
 	for _, n := range list.Items {
 		state := ui.NodeState(n.State)

@@ -316,7 +316,7 @@ func (s *Server) systemTenants(w http.ResponseWriter, r *http.Request, actor loo
 	workers, queued := shares(shortage), queuesByName(counts)
 	add := ui.ButtonModel{Label: "New tenant", Icon: "plus", Kind: ui.Primary, Href: route.SystemTenantNew()}
 	grid := adminview.TableModel{ID: "tenants", Caption: "Tenants", Now: s.Now(), Pages: page.Turned("Pages of tenants", route.SystemTenants(), list.Next, list.Prev, "q", q),
-		Columns: []ui.Column{{Label: "Tenant"}, {Label: "Workers", Numeric: true}, {Label: "Clusters", Numeric: true}, {Label: "Nodes", Numeric: true}, {Label: "Running", Numeric: true, Low: true}, {Label: "Queued", Numeric: true}, {Label: "Last activity", Low: true}},
+		Columns: []ui.Column{{Label: "Tenant"}, {Label: "Workers", Numeric: true}, {Label: "Clusters", Numeric: true}, {Label: "Nodes", Numeric: true}, {Label: "Running", Numeric: true}, {Label: "Queued", Numeric: true}, {Label: "Last activity"}},
 		Empty:   ui.EmptyModel{Icon: "search", Text: "No tenant matches.", Action: ui.ButtonModel{Label: "Clear filters", Href: route.SystemTenants()}}}
 	for _, t := range list.Items {
 		use, work := uses[t.ID], workers[t.ID]

@@ -28,10 +28,10 @@ func (s *Server) systemWorkers(w http.ResponseWriter, r *http.Request, actor loo
 		return err
 	}
 	provisioners := adminview.TableModel{ID: "provisioners", Caption: "Provisioners", ShowCaption: true, Now: s.Now(),
-		Columns: []ui.Column{{Label: "Process"}, {Label: "State"}, {Label: "Capacity", Numeric: true}, {Label: "Assigned to"}, {Label: "Running for"}, {Label: "Renewed", Low: true}, {Label: "Last error"}, {Label: "Actions", LabelHidden: true}},
+		Columns: []ui.Column{{Label: "Process"}, {Label: "State"}, {Label: "Capacity", Numeric: true}, {Label: "Assigned to"}, {Label: "Running for"}, {Label: "Renewed"}, {Label: "Last error"}, {Label: "Actions", LabelHidden: true}},
 		Empty:   ui.EmptyModel{Icon: "server", Text: "No provisioner runs, so no task starts. Start one with “loom provisioner”."}}
 	others := adminview.TableModel{ID: "others", Caption: "Other processes", ShowCaption: true, Now: s.Now(),
-		Columns: []ui.Column{{Label: "Process"}, {Label: "Kind"}, {Label: "Version", Low: true}, {Label: "Started"}, {Label: "Renewed", Low: true}, {Label: "Last error"}},
+		Columns: []ui.Column{{Label: "Process"}, {Label: "Kind"}, {Label: "Version"}, {Label: "Started"}, {Label: "Renewed"}, {Label: "Last error"}},
 		Empty:   ui.EmptyModel{Icon: "server", Text: "No other process runs."}}
 	for _, p := range processes {
 		if p.Kind == loom.ProcessProvisioner {
@@ -174,7 +174,7 @@ func (s *Server) systemQueues(w http.ResponseWriter, r *http.Request, actor loom
 	}
 	workers, queued := shares(shortage), queuesByName(counts)
 	grid := adminview.TableModel{ID: "queues", Caption: "Tasks by tenant", Now: s.Now(),
-		Columns: []ui.Column{{Label: "Tenant"}, {Label: "Waiting", Numeric: true}, {Label: "Oldest"}, {Label: "Running", Numeric: true}, {Label: "Workers", Numeric: true}, {Label: "Why it waits", Low: true}},
+		Columns: []ui.Column{{Label: "Tenant"}, {Label: "Waiting", Numeric: true}, {Label: "Oldest"}, {Label: "Running", Numeric: true}, {Label: "Workers", Numeric: true}, {Label: "Why it waits"}},
 		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "No tasks are waiting or running."}}
 	for _, t := range tenants {
 		q, work := queued[t.Name], workers[t.ID]
