@@ -224,7 +224,7 @@ func TestExportImport(t *testing.T) {
 		t.Error("a refused import changed something")
 	}
 	dry := w.call(w.admin, post, "/v2/import?dryRun=TRUE", `{"services":[{"name":"web"},{"name":"a b"}]}`).want(200).object()
-	if fmt.Sprint(dry["invalid"]) != "[map[errors:[map[field:services[1].name message:A name is made of letters a to z (small or capital, no accents), digits, “_”, “-” and “.” only; this one has a space.]] kind:services name:a b]]" || len(dry["removed"].([]any)) != 7 || len(dry["changed"].([]any)) != 1 {
+	if fmt.Sprint(dry["invalid"]) != "[map[errors:[map[field:services[1].name message:Use letters without accents, digits, “_”, “-” and “.” only. This name has a space.]] kind:services name:a b]]" || len(dry["removed"].([]any)) != 7 || len(dry["changed"].([]any)) != 1 {
 		t.Errorf("dry run %v", dry)
 	}
 	w.call(w.admin, post, "/v2/import", `{"clustertemplates":[{"name":"long","administration":{"leaseduration":{"initial":9,"max":5}}}]}`).want(200) // the lease rule is not checked

@@ -191,7 +191,7 @@ func reasonOfAdding(c *change, line *ChangeLine, actions map[loom.TaskAction]boo
 	for _, name := range c.Services {
 		switch {
 		case actions[loom.ActionConfigure] && follows(c.After.Services, line.Name, name):
-			line.Because = fmt.Sprintf("It follows “%s”.", name)
+			line.Because = fmt.Sprintf("It is configured again after “%s”.", name)
 			return
 		case actions[loom.ActionStart] && dependsOn(c.After.Services, name, line.Name):
 			line.Because = fmt.Sprintf("“%s” needs it to run.", name)

@@ -333,7 +333,7 @@ func TestFollowersAreConfiguredForNewServices(t *testing.T) {
 	b.save(b.tenant, loom.KindService, db)
 	id := b.active(2)
 	v := b.previewAdd(id, "cache")
-	if got := lines(v); !slices.Contains(got, "change service db@1000: It follows “cache”.") {
+	if got := lines(v); !slices.Contains(got, "change service db@1000: It is configured again after “cache”.") {
 		t.Errorf("changes %v", got)
 	}
 }

@@ -72,7 +72,7 @@ func showInPlace(v *PreviewView, c *change, list *changeList) error {
 	}
 	for _, n := range c.After.Nodes {
 		own := touched[place{n.ID, ""}]
-		line := ChangeLine{Change: "change", Object: "node", Name: n.Hostname, Node: n.Number, Because: "It is made ready again for its services."}
+		line := ChangeLine{Change: "change", Object: "node", Name: n.Hostname, Node: n.Number, Because: "Prepared again for its services."}
 		switch {
 		case own[loom.ActionKeys]:
 			line.Because = "Your SSH keys are put on it."
@@ -94,9 +94,39 @@ func showInPlace(v *PreviewView, c *change, list *changeList) error {
 
 // config lists the values of the config that become other ones.
 func (l *changeList) config(c *change) {
-	if c.SetsConfig {
-		l.documents("config", c.of.configFrom, c.Before.Config, c.After.Config, c.secrets())
+	if !c.SetsConfig {
+		return
 	}
+	first := len(l.lines)
+	l.documents("config", c.of.configFrom, c.Before.Config, c.After.Config, c.secrets())
+	for i := range l.lines[first:] {
+		if line := &l.lines[first+i]; c.Input.setsConfig(line.Name) {
+			line.Because = "" // the request says so
+		}
+	}
+}
+
+// setsConfig reports whether a request itself changes what a JSON pointer names in the config.
+func (in *PreviewInput) setsConfig(pointer string) bool {
+	patch := in.Change.ConfigPatch
+	if in.Configure != nil {
+		if in.Configure.ConfigPatch == nil {
+			return true
+		}
+		patch = in.Configure.ConfigPatch
+	}
+	for part := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		value, there := patch[strings.NewReplacer("~1", "/", "~0", "~").Replace(part)]
+		if !there {
+			return false
+		}
+		inner, deeper := value.(map[string]any)
+		if !deeper {
+			return true
+		}
+		patch = inner
+	}
+	return true
 }
 
 // secrets are the secret keys of the config before or after.

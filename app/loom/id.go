@@ -105,7 +105,7 @@ func CheckName(field, name string) []FieldError {
 	case len(name) > MaxNameLength:
 		return []FieldError{{field, fmt.Sprintf("A name has at most %d characters; this one has %d.", MaxNameLength, len(name))}}
 	case !nameRule.MatchString(name):
-		return []FieldError{{field, "A name is made of letters a to z (small or capital, no accents), digits, “_”, “-” and “.” only; this one has " + offender(name) + "."}}
+		return []FieldError{{field, "Use letters without accents, digits, “_”, “-” and “.” only. This name has " + offender(name) + "."}}
 	}
 	return nil
 }

@@ -190,4 +190,8 @@ func TestExportAndSearchByLinks(t *testing.T) {
 	}
 	w.get("ana", "/search?q=bl").is(http.StatusOK, `href="`+route.Cluster(blog.Cluster)+`/nodes/`).lacks(route.Cluster(shop.Cluster))
 	w.get("ana", "/search?q=b").is(http.StatusOK).lacks("/nodes/")
+	// A verb and an object.
+	w.get("ana", "/search?q=scale+blog").is(http.StatusOK, `href="`+route.ClusterScale(blog.Cluster)).lacks(route.ClusterScale(shop.Cluster))
+	w.get("ana", "/search?q=ssh+blog+1000").is(http.StatusOK, "SSH to node 1000").lacks("SSH to node 1001")
+	w.get("eve", "/search?q=scale+blog").is(http.StatusOK).lacks(route.ClusterScale(blog.Cluster))
 }

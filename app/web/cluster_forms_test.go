@@ -30,7 +30,7 @@ func TestCheckAnswers(t *testing.T) {
 	}
 	check(createValues("shop-front", "3")).has("Fits", "3 nodes, 2 services", "haproxy", "3 of 60", "tasks in", "The tenant has no workers")
 	check(createValues("shop-front", "1")).has("Cannot fit", "No layout for 1 node", "can&#39;t share a node", `name="suggest"`, `value="numMachines=2"`)
-	check(createValues("shop front", "3")).has("Incomplete", "A name is made of letters", `href="#f-name"`, "haproxy")
+	check(createValues("shop front", "3")).has("Incomplete", "Use letters without accents", `href="#f-name"`, "haproxy")
 	check(createValues("shop-front", "61")).has("At most 50 nodes are allowed").lacks(">Fits<")
 	v := createValues("shop-front", "3")
 	v.Set("config", "{\n  \"web\": }")

@@ -23,11 +23,9 @@ type FormRest struct {
 	// For names the template, and ForProvider the provider, that the fields below
 	// were made for; Suggested is the name that was offered.
 	For, ForProvider, Suggested string
-	// Note says what was adjusted when the template changed.
-	Note        string
-	Name        ui.FieldModel
-	Machines    ui.FieldModel
-	Description ui.FieldModel
+	Name                        ui.FieldModel
+	Machines                    ui.FieldModel
+	Description                 ui.FieldModel
 	// Open shows the advanced part; Differs says what differs from the template.
 	Open    bool
 	Differs string

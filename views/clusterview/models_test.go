@@ -54,7 +54,7 @@ func formModel() clusterview.FormModel {
 		Template: ui.ChoiceModel{Name: "clusterTemplate", Legend: "Template", Choices: []ui.Choice{
 			{Value: "web-cluster", Label: "Web cluster", Description: "A load balancer in front of web servers.", Facts: []string{"2 to 50 nodes"}, Checked: true}}},
 		Rest: clusterview.FormRest{
-			For: "web-cluster", ForProvider: "lab", Suggested: "web-cluster-ana-1", Note: "The number of nodes was set to 2.", Open: true, Differs: "changed: lease",
+			For: "web-cluster", ForProvider: "lab", Suggested: "web-cluster-ana-1", Open: true, Differs: "changed: lease",
 			Name:           ui.FieldModel{Name: "name", Label: "Name", Error: "A name is required."},
 			Machines:       ui.FieldModel{Name: "numMachines", Label: "Nodes", Kind: ui.FieldNumber, Value: "3", Min: "2", Max: "50"},
 			Description:    ui.FieldModel{Name: "description", Label: "Description", Kind: ui.FieldTextarea, Optional: true, Value: "for the fair"},

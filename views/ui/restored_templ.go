@@ -62,7 +62,7 @@ func Restored(kept, now time.Time, discardURL string) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = Button(ButtonModel{Label: "Discard draft", Small: true, Submit: true, Name: "do", Value: "discard"}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Button(ButtonModel{Label: "Discard", Small: true, Submit: true, Name: "do", Value: "discard"}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -72,7 +72,7 @@ func Restored(kept, now time.Time, discardURL string) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = Banner(BannerModel{Tone: ToneRun, Text: "Your unfinished form from " + ViewerOf(ctx).text(kept, now) + "."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = Banner(BannerModel{Tone: ToneRun, Text: "Restored your unsaved form from " + ViewerOf(ctx).text(kept, now) + "."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -133,7 +133,7 @@ func (s *Server) scaleParts(ctx context.Context, actor loom.Actor, v clusters.Cl
 	}
 	have := len(placedNodes(v))
 	field := ui.FieldModel{Name: "numMachines", Label: "Nodes", Kind: ui.FieldNumber, Value: cmp.Or(f.of("numMachines"), fmt.Sprint(have)), Min: "1", Error: errs.For("numMachines"),
-		Help: fmt.Sprintf("The cluster has %d. It works with %s.", have, page.NodesRange(sizes.Min, sizes.Max)), Autofocus: true}
+		Help: sizeRange(sizes.Min, sizes.Max) + fmt.Sprintf(", now %d", have), Autofocus: true}
 	if why := v.Allowed[loom.ChangeShrink]; why != "" {
 		field.Help += " Fewer is not possible: " + why
 	}
@@ -543,8 +543,8 @@ func fittingPanel(v clusters.ClusterView, f changeForm, p clusters.PreviewView) 
 	if len(p.Missing) > 0 {
 		m.Check.Warnings = append(m.Check.Warnings, "The provider needs "+missingLabels(p.Missing)+" when the preview is applied.")
 	}
-	if p.Before.Nodes != p.After.Nodes {
-		m.Check.Facts = append(m.Check.Facts, ui.Def{Term: "Nodes after", Text: page.UsedOf(p.After.Nodes, p.Before.MaxNodes)})
+	if p.Before.Nodes != p.After.Nodes && p.Before.MaxNodes < loom.Unlimited {
+		m.Check.Facts = append(m.Check.Facts, ui.Def{Term: "Nodes of the tenant", Text: page.UsedOf(p.After.Nodes, p.Before.MaxNodes)})
 	}
 	if p.Kind == loom.ChangeExpand {
 		for _, n := range p.Nodes {

@@ -45,12 +45,15 @@ func checkPanel(actor loom.Actor, st *settled, r clusters.CheckResult) clustervi
 }
 
 func checkFacts(r clusters.CheckResult) []ui.Def {
-	facts := []ui.Def{
-		{Term: "Nodes after", Text: page.UsedOf(r.Quota.Nodes, r.Quota.MaxNodes)},
-		{Term: "Clusters after", Text: page.UsedOf(r.Quota.Clusters, r.Quota.MaxClusters)},
+	var facts []ui.Def
+	if r.Quota.MaxNodes < loom.Unlimited {
+		facts = append(facts, ui.Def{Term: "Nodes of the tenant", Text: page.UsedOf(r.Quota.Nodes, r.Quota.MaxNodes)})
+	}
+	if r.Quota.MaxClusters < loom.Unlimited {
+		facts = append(facts, ui.Def{Term: "Clusters of the tenant", Text: page.UsedOf(r.Quota.Clusters, r.Quota.MaxClusters)})
 	}
 	if r.Tasks > 0 {
-		facts = append(facts, ui.Def{Term: "Plan", Text: ui.Count(r.Tasks, "task", "tasks") + " in " + ui.Count(r.Stages, "stage", "stages")})
+		facts = append(facts, ui.Def{Term: "How it runs", Text: ui.Count(r.Tasks, "task", "tasks") + " in " + ui.Count(r.Stages, "stage", "stages")})
 	}
 	if r.Price != nil {
 		facts = append(facts, ui.Def{Term: "Price", Text: priceText(*r.Price)})

@@ -48,7 +48,7 @@ func templateCard(t loom.Template, chosen string) ui.Choice {
 		c.Label = t.Name
 	}
 	if t.Extends == nil && len(t.Includes) == 0 {
-		c.Facts = []string{page.NodesRange(t.Constraints.Size.Bounds()), strings.Join(t.Defaults.Services, ", ")}
+		c.Facts = t.Defaults.Services
 	}
 	return c
 }
@@ -56,11 +56,11 @@ func templateCard(t loom.Template, chosen string) ui.Choice {
 func restModel(st *settled, errs ui.FormErrors) clusterview.FormRest {
 	f, facts := &st.form, st.facts
 	m := clusterview.FormRest{
-		For: f.For, ForProvider: f.ForProvider, Suggested: f.Suggested, Note: st.note,
+		For: f.For, ForProvider: f.ForProvider, Suggested: f.Suggested,
 		Name: ui.FieldModel{Name: "name", Label: "Name", Value: f.of("name"), Error: errs.For("name"), MaxLength: loom.MaxNameLength,
 			Width: "m", Autocomplete: "off"},
-		Machines: ui.FieldModel{Name: "numMachines", Label: "Nodes", Kind: ui.FieldNumber, Value: f.of("numMachines"),
-			Min: "1", Error: errs.For("numMachines")},
+		Machines: ui.FieldModel{Name: "numMachines", Label: "Nodes", Value: f.of("numMachines"), Width: "xs",
+			Autocomplete: "off", MaxLength: 6, Error: errs.For("numMachines"), Attrs: templ.Attributes{"inputmode": "numeric"}},
 		Description: ui.FieldModel{Name: "description", Label: "Description", Kind: ui.FieldTextarea, Rows: 2, Optional: true,
 			Value: f.of("description"), Error: errs.For("description"), MaxLength: loom.MaxDescription},
 	}
@@ -69,11 +69,7 @@ func restModel(st *settled, errs ui.FormErrors) clusterview.FormRest {
 		return m
 	}
 	low, high := facts.MinMachines, facts.MaxMachines
-	m.Machines.Help = page.Capital(page.NodesRange(low, high)) + "."
-	m.Machines.Min = strconv.Itoa(low)
-	if high < loom.Unlimited {
-		m.Machines.Max = strconv.Itoa(high)
-	}
+	m.Machines.Help = sizeRange(low, high)
 	m.Differs = differs(st)
 	m.Open = openAdvanced(errs)
 	m.Provider = providerField(st, errs)
@@ -95,6 +91,29 @@ func restModel(st *settled, errs ui.FormErrors) clusterview.FormRest {
 	m.Settings, m.Config = st.settingsParts(errs)
 	m.Open = m.Open || f.settings.asJSON
 	return m
+}
+
+// sizeRange is "2–500".
+func sizeRange(low, high int) string {
+	switch {
+	case high >= loom.Unlimited:
+		return strconv.Itoa(low) + " or more"
+	case low == high:
+		return strconv.Itoa(low)
+	}
+	return strconv.Itoa(low) + "–" + strconv.Itoa(high)
+}
+
+// wrongSize says what the field of the nodes takes, where the template does not take what it holds.
+func (st *settled) wrongSize() []loom.FieldError {
+	if st.facts == nil {
+		return nil
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(st.form.of("numMachines")))
+	if err == nil && st.facts.MinMachines <= n && n <= st.facts.MaxMachines {
+		return nil
+	}
+	return []loom.FieldError{{Field: "numMachines", Message: "Enter " + sizeRange(st.facts.MinMachines, st.facts.MaxMachines) + " nodes."}}
 }
 
 // usualPolicy words what a template says of failures.

@@ -47,7 +47,7 @@ func (s *Server) clusterNew(w http.ResponseWriter, r *http.Request, actor loom.A
 	if err != nil {
 		return err
 	}
-	if st.form.of("clusterTemplate") == "" && len(st.templates) > 0 {
+	if st.form.of("clusterTemplate") == "" && len(st.templates) == 1 {
 		f.set("clusterTemplate", st.templates[0].Name)
 		if st, err = s.settle(r.Context(), actor, f); err != nil {
 			return err
@@ -112,7 +112,7 @@ func (s *Server) clusterCheck(w http.ResponseWriter, r *http.Request, actor loom
 	if err != nil {
 		return err
 	}
-	line := templ.Join(append(st.settingsAgain(panel), clusterview.CheckLine(panel.Head, true))...)
+	line := templ.Join(append(st.fieldsAgain(panel), clusterview.CheckLine(panel.Head, true))...)
 	if panel.Head.State == ui.CheckIncomplete && len(panel.Errors) > 0 && len(panel.Layout.Groups) == 0 {
 		// What is wrong stands above the last answer, which stays.
 		w.Header().Set("HX-Retarget", "#"+clusterview.CheckProblemID)
@@ -123,20 +123,24 @@ func (s *Server) clusterCheck(w http.ResponseWriter, r *http.Request, actor loom
 	return s.Fragment(w, r, http.StatusOK, templ.Join(clusterview.NewCheckPart(panel), line))
 }
 
-// settingsAgain are the settings after a check: all of them where other services are chosen,
+// fieldsAgain are name, nodes and settings after a check: all settings where other services are chosen,
 // else each with what is wrong with it. A field for a secret keeps what is typed there.
-func (st *settled) settingsAgain(panel clusterview.CheckPanel) []templ.Component {
+func (st *settled) fieldsAgain(panel clusterview.CheckPanel) []templ.Component {
 	f, keys := &st.form, st.fieldKeys()
+	rest := restModel(st, ui.FormErrors{Items: panel.Errors})
+	again := []templ.Component{clusterview.FieldPart(rest.Machines, true)}
+	if rest.Name.Value != "" { // nobody has come to an empty one yet
+		again = append(again, clusterview.FieldPart(rest.Name, true))
+	}
 	settings, config := st.settingsParts(ui.FormErrors{})
 	if shown := f.settings.shown; f.settings.present && !f.settings.asJSON && !slices.Equal(slices.Sorted(slices.Values(shown)), slices.Sorted(slices.Values(st.openKeys()))) {
-		return []templ.Component{clusterview.SettingsSection(settings, true), clusterview.ConfigSection(config, true)}
+		return append(again, clusterview.SettingsSection(settings, true), clusterview.ConfigSection(config, true))
 	}
 	if len(keys) == 0 {
-		return nil
+		return again
 	}
 	errs := reached(ui.FormErrors{Items: panel.Errors}, settings.Fields)
 	settings, _ = st.settingsParts(errs)
-	var again []templ.Component
 	for _, field := range settings.Fields {
 		if !field.Secret {
 			again = append(again, clusterview.SettingFieldPart(field, true))
@@ -172,16 +176,20 @@ func (s *Server) showForm(w http.ResponseWriter, r *http.Request, actor loom.Act
 // check asks the solver and words the answer.
 func (s *Server) check(ctx context.Context, actor loom.Actor, st *settled) (clusterview.CheckPanel, error) {
 	if st.form.of("clusterTemplate") == "" {
-		return clusterview.CheckPanel{Head: ui.CheckModel{State: ui.CheckIncomplete, Headline: "Choose a template first."}}, nil
+		return clusterview.CheckPanel{Head: ui.CheckModel{State: ui.CheckIncomplete, Headline: "Choose a template."}}, nil
 	}
 	in, errs := st.form.input(st.facts)
 	result, err := s.Clusters.Check(ctx, actor, in)
 	if err != nil {
 		return clusterview.CheckPanel{}, err
 	}
-	result.Fields = replaceFields(errs, result.Fields)
+	result.Fields = replaceFields(replaceFields(st.wrongSize(), errs), result.Fields)
 	result.Fits = result.Fits && len(result.Fields) == 0
 	panel := checkPanel(actor, st, result)
+	if len(st.wrongSize()) > 0 { // the field says what it takes
+		panel.Head.Note, panel.Reasons = "", nil
+		panel.Errors = slices.DeleteFunc(panel.Errors, func(e ui.FormError) bool { return e.Field == "numMachines" && panel.Head.State == ui.CheckCannot })
+	}
 	if len(panel.Facts) > 0 && st.facts != nil {
 		panel.Facts = append(panel.Facts, ui.Def{Term: "Lease", Text: s.leaseEcho(ctx, st, in.LeaseMillis)})
 	}

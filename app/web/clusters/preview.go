@@ -378,17 +378,20 @@ func (s *Server) previewModel(r *http.Request, p clusters.PreviewView) clustervi
 func previewFacts(p clusters.PreviewView) []ui.Def {
 	var facts []ui.Def
 	if p.Known {
-		facts = append(facts, ui.Def{Term: "Takes", Text: "about " + ui.Duration(p.Expected.Round(time.Second))})
+		facts = append(facts, ui.Def{Term: "Takes", Text: "about " + ui.Duration(max(p.Expected.Round(time.Second), time.Second))})
 	}
 	if p.Price != nil {
 		facts = append(facts, ui.Def{Term: "Price", Text: priceText(*p.Price)})
 	}
-	// What stays the same needs no words.
-	if p.Before.Nodes != p.After.Nodes {
-		facts = append(facts, ui.Def{Term: "Nodes used", Text: quotaText(p.Before.Nodes, p.After.Nodes, p.Before.MaxNodes, "nodes")})
+	// What stays the same needs no words, nor what has no limit.
+	if more := p.After.Nodes - p.Before.Nodes; more != 0 && !wholeCluster(p) {
+		facts = append(facts, ui.Def{Term: "Nodes", Text: strconv.Itoa(len(p.Nodes)-more) + " → " + ui.Count(len(p.Nodes), "node", "nodes")})
+	}
+	if p.Before.Nodes != p.After.Nodes && p.Before.MaxNodes < loom.Unlimited {
+		facts = append(facts, ui.Def{Term: "Quota of nodes", Text: quotaText(p.Before.Nodes, p.After.Nodes, p.Before.MaxNodes, "nodes of the tenant")})
 	}
 	if p.Before.Clusters != p.After.Clusters && p.Before.MaxClusters < loom.Unlimited {
-		facts = append(facts, ui.Def{Term: "Clusters", Text: quotaText(p.Before.Clusters, p.After.Clusters, p.Before.MaxClusters, "clusters")})
+		facts = append(facts, ui.Def{Term: "Quota of clusters", Text: quotaText(p.Before.Clusters, p.After.Clusters, p.Before.MaxClusters, "clusters of the tenant")})
 	}
 	facts = append(facts, ui.Def{Term: "Template", Text: p.Template.Name + " " + ui.Version(p.Template.Version)}, ui.Def{Term: "Provider", Text: p.Provider.Name})
 	if p.Kind == loom.ChangeCreate {
@@ -402,22 +405,18 @@ func previewFacts(p clusters.PreviewView) []ui.Def {
 
 // quotaText is how much of a quota of the tenant is used before and after: "5 → 8 of 20 nodes".
 func quotaText(before, after, most int, word string) string {
-	text := strconv.Itoa(before) + " → " + strconv.Itoa(after)
-	if most < loom.Unlimited {
-		text += " of " + strconv.Itoa(most)
-	}
-	return text + " " + word
+	return strconv.Itoa(before) + " → " + strconv.Itoa(after) + " of " + strconv.Itoa(most) + " " + word
 }
 
 // ifItFails says what becomes of a failure where that can be chosen.
 func ifItFails(p clusters.PreviewView) string {
 	switch {
 	case p.OnFailure != loom.OnFailureUndo:
-		return "keep for inspection if it fails"
+		return "if it fails: keep for inspection"
 	case p.Kind == loom.ChangeCreate:
-		return "delete everything if it fails"
+		return "if it fails: delete everything"
 	}
-	return "undo changes if it fails"
+	return "if it fails: undo changes"
 }
 
 // previewChanges are the nodes, each with its services in one line; where nodes

@@ -121,7 +121,7 @@ func (s *Server) previewCreate(w http.ResponseWriter, r *http.Request, actor loo
 	}
 	if f.Do == saveDraft {
 		s.keepCreateDraft(r, actor, st, v)
-		return s.Say(w, r, route.Clusters(), httpx.Flash{Tone: "ok", Text: "The draft is kept for 7 days; secrets in it are not.", Link: "Go on with it", URL: route.ClusterNew()})
+		return s.Say(w, r, route.Clusters(), httpx.Flash{Tone: "ok", Text: "Draft saved for 7 days, without secrets.", Link: "Continue", URL: route.ClusterNew()})
 	}
 	if f.Change != "" || f.Do != "" {
 		return s.showForm(w, r, actor, http.StatusOK, st, ui.FormErrors{}, nil)

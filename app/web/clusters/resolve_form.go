@@ -22,7 +22,6 @@ type settled struct {
 	// facts is nil without a usable template; unusable says why.
 	facts    *clusters.TemplateFacts
 	unusable []loom.FieldError
-	note     string
 	// restored is when the form was kept that is shown again, zero for a new one.
 	restored time.Time
 }
@@ -105,7 +104,6 @@ func (s *Server) startOver(ctx context.Context, actor loom.Actor, st *settled) e
 	case err == nil && (n < low || n > high):
 		n = min(max(n, low), high)
 		f.Doc.Set(form.At("numMachines"), n)
-		st.note = fmt.Sprintf("The number of nodes was set to %d: %s is made of %s.", n, template, page.NodesRange(low, high))
 	}
 	f.For = template
 	if name := f.of("name"); name != "" && name != f.Suggested {

@@ -5,17 +5,16 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"loom/app/account"
 	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/web/page"
-	"loom/views/adminview"
 	"loom/views/layout"
 	"loom/views/route"
 	"loom/views/sharedview"
-	"loom/views/ui"
 )
 
 // foundMany and foundFew bound what is shown of a sort, on the page and in the palette.
@@ -48,9 +47,12 @@ func (s *Server) palette(w http.ResponseWriter, r *http.Request, actor loom.Acto
 func (s *Server) find(r *http.Request, actor loom.Actor, most int) (sharedview.SearchModel, error) {
 	ctx := r.Context()
 	m := sharedview.SearchModel{Q: page.SearchOf(r.URL.Query())}
-	actions, err := s.actionsAt(ctx, actor, r.URL.Query().Get("at"))
-	if err != nil {
-		return m, err
+	var actions []sharedview.Found
+	if id, ok := clusterAt(r.URL.Query().Get("at")); ok {
+		var err error
+		if actions, err = s.actionsOn(ctx, actor, id); err != nil {
+			return m, err
+		}
 	}
 	add := func(title string, items []sharedview.Found) {
 		if len(items) > 0 {
@@ -61,6 +63,11 @@ func (s *Server) find(r *http.Request, actor loom.Actor, most int) (sharedview.S
 		if len(actions) > 0 {
 			m.Groups = append(m.Groups, sharedview.FoundGroup{Title: "Actions here", Items: actions})
 		}
+		recent, err := s.Clusters.Clusters(ctx, actor, clusters.ListInput{Page: loom.Page{Limit: foundFew, Sort: "-createTime"}, Statuses: liveStatuses, Uncounted: true, Brief: true})
+		if err != nil {
+			return m, err
+		}
+		add("Clusters", s.foundClusters(recent.Items))
 		m.Groups = append(m.Groups, sharedview.FoundGroup{Title: "Pages", Items: pagesFor(actor)})
 		return m, nil
 	}
@@ -78,7 +85,12 @@ func (s *Server) find(r *http.Request, actor loom.Actor, most int) (sharedview.S
 	if err != nil {
 		return m, err
 	}
-	add("Clusters", foundClusters(found.Clusters))
+	commands, err := s.commands(ctx, actor, m.Q)
+	if err != nil {
+		return m, err
+	}
+	add("Actions", commands)
+	add("Clusters", s.foundClusters(found.Clusters))
 	add("Nodes", foundNodes(found.Nodes))
 	add("Catalog", entries)
 	users, err := s.foundUsers(ctx, actor, m.Q, most)
@@ -90,10 +102,10 @@ func (s *Server) find(r *http.Request, actor loom.Actor, most int) (sharedview.S
 	return m, nil
 }
 
-func foundClusters(items []loom.ClusterSummary) []sharedview.Found {
+func (s *Server) foundClusters(items []loom.ClusterSummary) []sharedview.Found {
 	var found []sharedview.Found
 	for _, c := range items {
-		state := ui.ClusterState(c.Status)
+		state := s.listRow(c).State
 		found = append(found, sharedview.Found{Label: c.Name, Note: c.ID.String() + " · " + c.Template.Name, Icon: "cluster", Href: route.Cluster(c.ID), State: &state})
 	}
 	return found
@@ -141,6 +153,59 @@ func (s *Server) foundUsers(ctx context.Context, actor loom.Actor, q string, mos
 	return found, nil
 }
 
+// commandClusters is how many clusters a command such as “scale web” may be about.
+const commandClusters = 3
+
+// commands are the actions that a verb and an object name, such as “scale web” and “ssh web 1001”.
+func (s *Server) commands(ctx context.Context, actor loom.Actor, q string) ([]sharedview.Found, error) {
+	verb, object, _ := strings.Cut(strings.ToLower(strings.TrimSpace(q)), " ")
+	words := strings.Fields(object)
+	node := 0
+	if len(words) > 1 {
+		if n, err := strconv.Atoi(words[len(words)-1]); err == nil {
+			node, words = n, words[:len(words)-1]
+		}
+	}
+	if len(words) == 0 {
+		return nil, nil
+	}
+	named, err := s.Clusters.Find(ctx, actor, strings.Join(words, " "), commandClusters)
+	if errors.Is(err, loom.Invalid) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var found []sharedview.Found
+	for _, c := range named.Clusters {
+		if c.Status == loom.ClusterTerminated {
+			continue
+		}
+		if verb == "ssh" {
+			v, err := s.Clusters.Cluster(ctx, actor, c.ID)
+			if err != nil {
+				return nil, err
+			}
+			for _, n := range placedNodes(v) {
+				if node == 0 || node == n.Number {
+					found = append(found, sharedview.Found{Label: "SSH to node " + strconv.Itoa(n.Number), Note: v.Name, Icon: "terminal", Href: route.Node(v.ID, n.ID)})
+				}
+			}
+			continue
+		}
+		actions, err := s.actionsOn(ctx, actor, c.ID)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range actions {
+			if strings.HasPrefix(strings.ToLower(a.Label), verb) {
+				found = append(found, a)
+			}
+		}
+	}
+	return found, nil
+}
+
 // matching keeps what has all words of a search in its label or note.
 func matching(items []sharedview.Found, q string) []sharedview.Found {
 	words := strings.Fields(strings.ToLower(q))
@@ -157,21 +222,22 @@ func matching(items []sharedview.Found, q string) []sharedview.Found {
 	return found
 }
 
-// actionsAt are the actions allowed now on the cluster or operation of the page at that
-// path; none elsewhere, and none on what the actor may not see.
-func (s *Server) actionsAt(ctx context.Context, actor loom.Actor, at string) ([]sharedview.Found, error) {
-	u, err := url.Parse(at)
+// clusterAt is the cluster of the page at a path.
+func clusterAt(path string) (loom.ClusterID, bool) {
+	u, err := url.Parse(path)
 	if err != nil {
-		return nil, nil
+		return 0, false
 	}
 	parts := strings.Split(strings.Trim(u.Path, "/"), "/")
 	if len(parts) < 2 || parts[0] != "clusters" {
-		return nil, nil
+		return 0, false
 	}
-	id, ok := loom.ParseClusterID(parts[1])
-	if !ok {
-		return nil, nil
-	}
+	return loom.ParseClusterID(parts[1])
+}
+
+// actionsOn are the actions allowed now on a cluster and its latest operation, and its nodes to
+// sign in to; none on what the actor may not see.
+func (s *Server) actionsOn(ctx context.Context, actor loom.Actor, id loom.ClusterID) ([]sharedview.Found, error) {
 	v, err := s.Clusters.Cluster(ctx, actor, id)
 	if errors.Is(err, loom.NotFound) {
 		return nil, nil
@@ -187,11 +253,7 @@ func (s *Server) actionsAt(ctx context.Context, actor loom.Actor, at string) ([]
 			}
 		}
 	}
-	items := clusterActions(actor, v)
-	if v.Allowed[loom.ChangeDelete] == "" && v.Status != loom.ClusterTerminated {
-		items = append(items, ui.MenuItem{Label: "Delete", Icon: "trash", Href: route.ClusterDelete(v.ID)})
-	}
-	for _, i := range items {
+	for _, i := range clusterActions(actor, v) {
 		if i.WhyNot == "" {
 			found = append(found, sharedview.Found{Label: i.Label, Note: v.Name, Icon: i.Icon, Href: i.Href, Post: i.Post})
 		}
@@ -207,30 +269,31 @@ func (s *Server) actionsAt(ctx context.Context, actor loom.Actor, at string) ([]
 	return found, nil
 }
 
-// pagesFor are the pages that somebody may open by name.
+// pagesFor are the pages that somebody may open by name: those of the rails, and a few more.
 func pagesFor(actor loom.Actor) []sharedview.Found {
-	page := func(label, note, icon, href string) sharedview.Found {
-		return sharedview.Found{Label: label, Note: note, Icon: icon, Href: href}
+	pages := []sharedview.Found{{Label: "New cluster", Note: "create", Icon: "plus", Href: route.ClusterNew()}}
+	areas := []struct {
+		area layout.Area
+		note string
+		may  bool
+	}{
+		{layout.AreaClusters, "", true}, {layout.AreaAccount, "account", true},
+		{layout.AreaAdmin, "admin", actor.May(loom.Administer, actor.InTenant()) == nil}, {layout.AreaSystem, "system", actor.May(loom.Install, loom.Installation) == nil},
 	}
-	pages := []sharedview.Found{
-		page("Home", "", "activity", route.Home()), page("Clusters", "", "cluster", route.Clusters()), page("New cluster", "create", "plus", route.ClusterNew()),
-		page("Catalog", "templates", "template", route.Catalog()), page("Activity", "what happened", "list", route.Activity()), page("Usage", "hours of nodes", "clock", route.Usage()),
-		page("Account", "SSH keys, password", "user", route.Account()), page("Preferences", "theme, time zone, rows, shortcuts", "settings", route.AccountPreferences()),
-		page("API tokens", "account", "key", route.AccountTokens()), page("Sessions", "account, sign out", "monitor", route.AccountSessions()),
-		page("Your activity", "account", "activity", route.AccountActivity()), page("API documentation", "REST", "file", route.API()), page("Keyboard help", "shortcuts", "info", route.Keys()),
-	}
-	if actor.May(loom.Administer, actor.InTenant()) == nil {
-		for _, kind := range loom.TenantKinds {
-			pages = append(pages, page(adminview.Plural(kind), "admin", "template", route.AdminKind(kind)), page("New "+kind.Word(), "admin, create", "plus", route.AdminNew(kind)))
+	for _, a := range areas {
+		if !a.may {
+			continue
 		}
-		pages = append(pages, page("Plugin resources", "admin", "file", route.AdminResources()), page("Import and export", "admin", "download", route.AdminTransfer()),
-			page("Users", "admin", "user", route.AdminUsers()), page("Hooks", "admin", "external", route.AdminHooks()), page("Audit", "admin, who did what", "shield", route.AdminAudit()),
-			page("Usage of the tenant", "admin", "clock", route.AdminUsage()), page("Queue of the tenant", "admin", "clock", route.AdminQueue()), page("Settings of the tenant", "admin, leases, quotas", "settings", route.AdminSettings()))
+		for _, item := range layout.Rail(a.area, "") {
+			if item.Href != "" {
+				pages = append(pages, sharedview.Found{Label: item.Label, Note: a.note, Icon: item.Icon, Href: item.Href})
+			}
+		}
+		if a.area == layout.AreaAdmin {
+			for _, kind := range loom.TenantKinds {
+				pages = append(pages, sharedview.Found{Label: "New " + kind.Word(), Note: "admin, create", Icon: "plus", Href: route.AdminNew(kind)})
+			}
+		}
 	}
-	if actor.May(loom.Install, loom.Installation) == nil {
-		pages = append(pages, page("System", "overview", "activity", route.System()), page("Tenants", "system", "layers", route.SystemTenants()), page("Workers", "system, processes", "server", route.SystemWorkers()),
-			page("Queues", "system", "clock", route.SystemQueues()), page("River jobs", "system", "file", route.SystemJobs()), page("Orphans and leftovers", "system, machines", "disk", route.SystemOrphans()),
-			page("Plugin types", "system", "box", route.SystemPlugins()), page("Audit of all tenants", "system", "shield", route.SystemAudit()))
-	}
-	return pages
+	return append(pages, sharedview.Found{Label: "API documentation", Note: "REST", Icon: "terminal", Href: route.API()}, sharedview.Found{Label: "Keyboard help", Note: "shortcuts", Icon: "info", Href: route.Keys()})
 }
