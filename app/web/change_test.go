@@ -60,7 +60,7 @@ func TestScaleUp(t *testing.T) {
 	w := newClusterWorld(t)
 	id := w.active("shop-front", 3)
 	w.get("ana", route.Cluster(id)).is(200, route.ClusterScale(id), "Change config", "Change hardware")
-	w.get("ana", route.ClusterScale(id)).is(200, "Scale shop-front", "The cluster has 3. It works with 2 to 50 nodes.", `value="3"`, "Enter a number other than 3.", `hx-post="`+route.ClusterTry(id))
+	w.get("ana", route.ClusterScale(id)).is(200, "Scale shop-front", "2–50, now 3", `value="3"`, "Enter a number other than 3.", `hx-post="`+route.ClusterTry(id))
 	w.get("eve", route.ClusterScale(id)).is(404)
 	try := func(pairs ...string) clusterAnswer {
 		t.Helper()
@@ -377,23 +377,23 @@ func TestLeaseIsExtended(t *testing.T) {
 	w := newClusterWorld(t)
 	id := w.active("shop-front", 2)
 	at, before := route.ClusterLease(id), w.cluster(id)
-	page := w.get("ana", at).is(200, "Lease of shop-front", "the maximum of the template", "Maximum: ", "Time zone: UTC").lacks("No expiry")
+	page := w.get("ana", at).is(200, "Change expiry of shop-front", "the maximum of the template", "Maximum: ", "Time zone: UTC").lacks("No expiry")
 	w.part("ana", at, "dialog").is(200, `id="dialog-title"`, "+1 d").lacks("<main")
 	w.pressOn("ana", page, at, "+1 d").goesTo(route.Cluster(id))
 	if got, want := w.cluster(id).Expires, before.Expires.AddDate(0, 0, 1); !got.Equal(want) {
 		t.Errorf("extended to %v, want %v", got, want)
 	}
-	w.press("ana", at, "Extend").goesTo(route.Cluster(id))
+	w.press("ana", at, "Change expiry").goesTo(route.Cluster(id))
 	if got, want := w.cluster(id).Expires, before.Expires.AddDate(0, 0, 8).Truncate(time.Minute); !got.Equal(want) {
 		t.Errorf("extended to %v, want %v", got, want)
 	}
 	for value, message := range map[string]string{"soon": "Enter a date such as", "never": "needs an expiry", "90d": "at most 30 days", "1990-01-01": "before the creation", "": "Enter a date"} {
-		w.post("ana", at, url.Values{"end": {value}}).is(422, message, `id="f-date-error"`, "After that Loom deletes the cluster").lacks("c-summary", "null", "expireTime")
+		w.post("ana", at, url.Values{"end": {value}}).is(422, message, `id="f-date-error"`, "Then Loom deletes the cluster").lacks("c-summary", "null", "expireTime")
 	}
 	w.post("ana", at, url.Values{"date": {"2030-13-01"}, "time": {"10:00"}}).is(422, "Choose a date and a time.", `value="2030-13-01"`)
 	w.post("eve", at, url.Values{"end": {"2d"}}).is(404)
 	// An earlier end asks what that does.
-	asked := w.post("ana", at, url.Values{"end": {"2 days"}, "from": {"/clusters"}}).is(200, "Shorten the lease of shop-front?", "shop-front is deleted at ", "in 2 d")
+	asked := w.post("ana", at, url.Values{"end": {"2 days"}, "from": {"/clusters"}}).is(200, "Delete shop-front earlier?", "shop-front will be deleted on ", "in 2 d")
 	if got := w.cluster(id).Expires; got.Before(before.Expires) {
 		t.Errorf("the lease ends %s before anybody confirmed", got)
 	}

@@ -14,7 +14,7 @@ import (
 func TestNewClusterForm(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
-	w.get("ana", "/clusters/new?template=web-cluster").is(200, "Web cluster", "Single server", `value="web-cluster-ana-1"`, "1 to 50 nodes",
+	w.get("ana", "/clusters/new?template=web-cluster").is(200, "Web cluster", "Single server", `value="web-cluster-ana-1"`, "1–50",
 		`name="providerFields.zone"`, "template default", `name="services"`, "%host.service.nginx%", "at most 7 days")
 	w.get("ana", "/clusters/new").is(200, "New cluster", `name="name"`)
 	w.get("ana", "/clusters/new?template=nothing").is(200, "There is no template “nothing”.")
@@ -31,12 +31,12 @@ func TestCheckAnswers(t *testing.T) {
 	check(createValues("shop-front", "3")).has("Fits", "3 nodes, 2 services", "haproxy", "3 of 60", "tasks in", "The tenant has no workers")
 	check(createValues("shop-front", "1")).has("Cannot fit", "No layout for 1 node", "can&#39;t share a node", `name="suggest"`, `value="numMachines=2"`)
 	check(createValues("shop front", "3")).has("Incomplete", "Use letters without accents", `href="#f-name"`, "haproxy")
-	check(createValues("shop-front", "61")).has("At most 50 nodes are allowed").lacks(">Fits<")
+	check(createValues("shop-front", "61")).has("Enter 1–50 nodes.", "Use 50 nodes").lacks(">Fits<")
 	v := createValues("shop-front", "3")
 	v.Set("config", "{\n  \"web\": }")
 	v.Set("initialLeaseDuration", "soon")
 	check(v).has("Line 2, column 10", "Write a duration such as 7d")
-	check(url.Values{}).has("Choose a template first")
+	check(url.Values{}).has("Choose a template.")
 	unknown := createValues("shop-front", "3")
 	unknown.Set("clusterTemplate", "nothing")
 	check(unknown).has("There is no template “nothing”.")
@@ -49,7 +49,7 @@ func TestTemplateChange(t *testing.T) {
 	v := createValues("my-own", "3")
 	v.Set("clusterTemplate", "single")
 	v.Set("description", "for the fair")
-	a := w.post("ana", clusterview.FormURL(), v).is(200, `value="my-own"`, "for the fair", `value="1"`, "The number of nodes was set to 1", `name="for" value="single"`).lacks("haproxy")
+	a := w.post("ana", clusterview.FormURL(), v).is(200, `value="my-own"`, "for the fair", `value="1"`, `name="for" value="single"`).lacks("haproxy")
 	if a.Header.Get("HX-Trigger-After-Settle") != "loom:recheck" {
 		t.Error("the check is not asked again")
 	}

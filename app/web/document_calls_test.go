@@ -251,7 +251,7 @@ func TestDraftIsInThePane(t *testing.T) {
 			t.Errorf("the pane does not say %s", text)
 		}
 	}
-	w.get("ana", "/clusters/new").has(`value="drafted"`, "Your unfinished form")
+	w.get("ana", "/clusters/new").has(`value="drafted"`, "Restored your unsaved form")
 	if example := html.UnescapeString(w.get("admin", "/clusters/new?as=pane").is(200).Body); strings.Contains(example, "drafted") {
 		t.Error("somebody else sees the draft")
 	}

@@ -269,7 +269,7 @@ func TestProviderForm(t *testing.T) {
 		v.send(step, values).shows(t, 200, "Secrets are not sent back").hides(t, marker)
 	}
 	values.Set("do", "")
-	v.get(step).shows(t, 200, "Your unfinished form").hides(t, marker)
+	v.get(step).shows(t, 200, "Restored your unsaved form").hides(t, marker)
 	v.send("/admin/providers", values).goes(t, "/admin/providers/north").hides(t, marker)
 	edit := "/admin/providers/north/edit"
 	page = v.get(edit).shows(t, 200, "Replace Access key", "by admin; never shown", "Test connection", "It cannot be changed").hides(t, marker, `name="providertype"`)
@@ -309,13 +309,13 @@ func TestDraftsOfForms(t *testing.T) {
 	r := newRooms(t)
 	v := r.signedIn("demo", "admin")
 	edit := "/admin/hardware-types/local-large/edit"
-	page := v.get(edit).hides(t, "Your unfinished form")
+	page := v.get(edit).hides(t, "Restored your unsaved form")
 	v.send("/validate/hardware-types", press(t, page, "")).shows(t, 200)
-	v.get(edit).hides(t, "Your unfinished form") // nothing was changed
+	v.get(edit).hides(t, "Restored your unsaved form") // nothing was changed
 	values := press(t, page, "")
 	values.Set("label", "Half done")
 	v.send("/validate/hardware-types", values).shows(t, 200, "Ready to save")
-	v.get(edit).shows(t, 200, "Your unfinished form", `value="Half done"`, "Discard draft")
+	v.get(edit).shows(t, 200, "Restored your unsaved form", `value="Half done"`, "Discard")
 	v.get("/admin/hardware-types/new").hides(t, "Half done")
 	v.get("/admin/hardware-types/local-medium/edit").hides(t, "Half done")
 	for _, other := range []*visitor{r.signedIn("superadmin", "admin")} {
@@ -334,24 +334,24 @@ func TestDraftsOfForms(t *testing.T) {
 
 	// Text that is no JSON yet is kept as well, as the JSON that it will be.
 	v.post("/validate/hardware-types", "entry", "local-large", "expected", "1", "body", `{"name": "sm`).shows(t, 200)
-	v.get(edit).shows(t, 200, "Your unfinished form", "Edit as form", "sm")
+	v.get(edit).shows(t, 200, "Restored your unsaved form", "Edit as form", "sm")
 	v.post(edit, "do", "cancel").goes(t, "/admin/hardware-types/local-large")
-	v.get(edit).hides(t, "Your unfinished form")
+	v.get(edit).hides(t, "Restored your unsaved form")
 
 	// Saving ends it; after a week it is gone.
 	v.send("/validate/hardware-types", values)
 	v.send("/admin/hardware-types/local-large", values).goes(t, "/admin/hardware-types/local-large")
-	v.get(edit).shows(t, 200, `value="Half done"`).hides(t, "Your unfinished form")
+	v.get(edit).shows(t, 200, `value="Half done"`).hides(t, "Restored your unsaved form")
 	// What is kept after the entry that it made is no draft any more.
 	made := `{"name":"made","description":"planted"}`
 	v.post("/admin/hardware-types", "body", made).goes(t, "/admin/hardware-types/made")
 	v.post("/validate/hardware-types", "body", made)
-	v.get("/admin/hardware-types/new").shows(t, 200).hides(t, "Your unfinished form")
+	v.get("/admin/hardware-types/new").shows(t, 200).hides(t, "Restored your unsaved form")
 	v.post("/validate/hardware-types", "body", `{"name":"later"}`)
-	v.get("/admin/hardware-types/new").shows(t, 200, "Your unfinished form")
+	v.get("/admin/hardware-types/new").shows(t, 200, "Restored your unsaved form")
 	_, err := r.db.ExecContext(r.ctx, `UPDATE secrets SET updated_at = now() - interval '8 days' WHERE entity LIKE 'draft:%'`)
 	check(t, err)
-	v.get("/admin/hardware-types/new").shows(t, 200).hides(t, "Your unfinished form")
+	v.get("/admin/hardware-types/new").shows(t, 200).hides(t, "Restored your unsaved form")
 }
 
 func TestEntryActions(t *testing.T) {
@@ -385,12 +385,12 @@ func TestDraftOfANewCluster(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)
 	v := r.signedIn("demo", "user")
-	values := testkit.FormValues(t, v.get("/clusters/new").shows(t, 200).hides(t, "Your unfinished form").body, "main")
+	values := testkit.FormValues(t, v.get("/clusters/new?template=web-cluster").shows(t, 200).hides(t, "Restored your unsaved form").body, "main")
 	values.Set("description", "half a thought")
 	values.Set("numMachines", "3")
 	values.Set("providerFields.some_password", "planted-marker")
 	v.send("/clusters/new/check", values).shows(t, 200)
-	v.get("/clusters/new").shows(t, 200, "Your unfinished form", "half a thought", `value="3"`).hides(t, "planted-marker")
+	v.get("/clusters/new").shows(t, 200, "Restored your unsaved form", "half a thought", `value="3"`).hides(t, "planted-marker")
 	v.get("/clusters/new?template=web-cluster").shows(t, 200).hides(t, "half a thought") // asked for something else
 	r.signedIn("demo", "admin").get("/clusters/new").shows(t, 200).hides(t, "half a thought")
 	v.post("/clusters/new", "do", "discard").goes(t, "/clusters/new")

@@ -79,7 +79,7 @@ func TestFileOfAProvidersForm(t *testing.T) {
 	v.sendFiles(fresh, none, formFile{"upload.key", "empty.pem", ""}).shows(t, 422, "The file “empty.pem” is empty", `value="the moon"`)
 	odd := fill(page, upload)
 	odd.Set("upload.key.as", "my key")
-	v.sendFiles(fresh, odd, formFile{"upload.key", "id.pem", "k"}).shows(t, 422, "The file “id.pem” was not stored.", "letters a to z", `value="my key"`, `href="#f-upload-key-as"`, "Name of the file of SSH key", "Far away")
+	v.sendFiles(fresh, odd, formFile{"upload.key", "id.pem", "k"}).shows(t, 422, "The file “id.pem” was not stored.", "Use letters without accents", `value="my key"`, `href="#f-upload-key-as"`, "Name of the file of SSH key", "Far away")
 	v.sendFiles(fresh, fill(page, "upload:provisioner.boot"), formFile{"upload.boot", "boot.tgz", "no archive"}).shows(t, 422, "This is not an archive", `value="the moon"`)
 	v.sendFiles(fresh, none, formFile{"upload.key", "huge.pem", strings.Repeat("x", int(catalog.MaxSealedUpload)+1)}).shows(t, 422, "larger than", "Far away")
 	v.sendFiles(fresh, none, formFile{"upload.key", "huge.pem", strings.Repeat("x", httpx.MaxBody)}).shows(t, 422, "Upload such a file under Files")

@@ -130,7 +130,7 @@ func TestCheckKeepsItsLastAnswer(t *testing.T) {
 		t.Errorf("an answer with a layout goes to %s", to)
 	}
 	form.Set("numMachines", "many")
-	bad := w.post("ana", route.ClusterCheck(), form).is(200, "Incomplete", "it must be a whole number", `id="check-line"`).lacks(">Fits<", `id="check-problem"`)
+	bad := w.post("ana", route.ClusterCheck(), form).is(200, "Incomplete", "Enter 1–50 nodes.", `id="check-line"`).lacks(">Fits<", `id="check-problem"`)
 	if to := bad.Header.Get("HX-Retarget"); to != "#check-problem" {
 		t.Errorf("what is wrong goes to %q", to)
 	}

@@ -114,9 +114,9 @@ func TestLeaseInOnePress(t *testing.T) {
 		b.WaitFor("#dialog[open]:not(.htmx-settling) .c-chips")
 		soon := time.Now().Add(25 * time.Hour)
 		runOn(b, `(() => { document.querySelector("#dialog [name=date]").value = "`+soon.Format(time.DateOnly)+`"; document.querySelector("#dialog [name=time]").value = "09:08"; return "" })()`)
-		hands.Activate("Extend", "#dialog .c-dialog-foot button[type=submit]")
-		b.WaitText("Shorten the lease of shop?")
-		b.WaitText("shop is deleted at")
+		hands.Activate("Change expiry", "#dialog .c-dialog-foot button[type=submit]")
+		b.WaitText("Delete shop earlier?")
+		b.WaitText("shop will be deleted on")
 		b.WaitText("09:08")
 		look(b, t, width, false)
 		if got := w.cluster(id).Expires; got.Before(before) {

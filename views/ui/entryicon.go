@@ -14,6 +14,9 @@ var EntryIcons = []Option{
 	{Value: "terminal", Label: "terminal"}, {Value: "search", Label: "magnifier: searches"}, {Value: "file", Label: "file"}, {Value: "list", Label: "list: a queue or log"},
 	{Value: "clock", Label: "clock: runs by time"}, {Value: "key", Label: "key"}, {Value: "lock", Label: "lock"}, {Value: "shield", Label: "shield: protects"},
 	{Value: "user", Label: "user"}, {Value: "settings", Label: "gear: configures"}, {Value: "template", Label: "page"},
+	{Value: "database", Label: "database"}, {Value: "globe", Label: "globe: serves the web"}, {Value: "balancer", Label: "balancer"}, {Value: "queue", Label: "queue"},
+	{Value: "cache", Label: "cache"}, {Value: "container", Label: "container"}, {Value: "chart", Label: "chart"}, {Value: "branch", Label: "branch: source code"},
+	{Value: "network", Label: "network"}, {Value: "gauge", Label: "gauge: measures"},
 }
 
 // EntryIcon is the icon of an entry's tile: its own if it is one of EntryIcons or the address of a

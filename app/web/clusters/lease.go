@@ -36,7 +36,7 @@ func (s *Server) showLease(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	if page.Wants(r, page.DialogID) {
 		return s.Fragment(w, r, status, clusterview.LeaseDialog(m))
 	}
-	page := clusterPage("Lease of "+v.Name, "Clusters", ui.Crumb{Label: v.Name, Href: route.Cluster(v.ID)}, ui.Crumb{Label: "Lease"})
+	page := clusterPage("Change expiry of "+v.Name, "Clusters", ui.Crumb{Label: v.Name, Href: route.Cluster(v.ID)}, ui.Crumb{Label: "Change expiry"})
 	return s.Render(w, r, actor, status, page, clusterview.LeasePage(m))
 }
 
@@ -44,7 +44,7 @@ func (s *Server) showLease(w http.ResponseWriter, r *http.Request, actor loom.Ac
 var leaseSteps = []struct{ value, label string }{{"1h", "+1 h"}, {"4h", "+4 h"}, {"1d", "+1 d"}}
 
 func (s *Server) leaseModel(see ui.Viewer, v clusters.ClusterView, day, clock string, errs ui.FormErrors) clusterview.LeaseModel {
-	m := clusterview.LeaseModel{Cluster: v.ID, Name: v.Name, WhyNot: v.Allowed[loom.ChangeLease], Submit: "Extend"}
+	m := clusterview.LeaseModel{Cluster: v.ID, Name: v.Name, WhyNot: v.Allowed[loom.ChangeLease], Submit: "Change expiry"}
 	ends := ui.Def{Term: "Expires", Text: "No expiry"}
 	if v.Expires.IsZero() {
 		m.Submit = "Set expiry"
@@ -58,7 +58,7 @@ func (s *Server) leaseModel(see ui.Viewer, v clusters.ClusterView, day, clock st
 	latest := v.Lease.Latest
 	for _, step := range leaseSteps {
 		millis, _ := page.ParseLease(step.value)
-		if end := s.later(v, time.Duration(millis)*time.Millisecond); !v.Expires.IsZero() && (latest.IsZero() || !end.After(latest)) {
+		if end := s.later(v, time.Duration(millis)*time.Millisecond); latest.IsZero() || !end.After(latest) {
 			chip("by", step.value, step.label)
 		}
 	}
@@ -88,9 +88,9 @@ func (s *Server) leaseModel(see ui.Viewer, v clusters.ClusterView, day, clock st
 	if len(errs.Items) > 0 {
 		m.Day.Attrs = templ.Attributes{"data-focus": true}
 	}
-	m.Deleted = "After that Loom deletes the cluster, with its machines and all that is on them."
+	m.Deleted = "Then Loom deletes the cluster, its machines and their disks."
 	if v.Protected {
-		m.Deleted = "The cluster is protected: Loom does not delete it then, and reminds you."
+		m.Deleted = "The cluster is protected: Loom does not delete it then, but reminds you."
 	}
 	return m
 }
@@ -98,7 +98,7 @@ func (s *Server) leaseModel(see ui.Viewer, v clusters.ClusterView, day, clock st
 // later is the end of a lease that is prolonged by some time.
 func (s *Server) later(v clusters.ClusterView, by time.Duration) time.Time {
 	end := v.Expires
-	if now := s.Now(); end.Before(now) && v.Lease.Rule != "step" {
+	if now := s.Now(); end.IsZero() || end.Before(now) && v.Lease.Rule != "step" {
 		end = now
 	}
 	return end.Add(by)
@@ -156,7 +156,7 @@ func (s *Server) readEnd(form url.Values, v clusters.ClusterView, see ui.Viewer)
 		return time.Time{}, ""
 	case form.Has("by"):
 		millis, ok := page.ParseLease(form.Get("by"))
-		if !ok || millis <= 0 || v.Expires.IsZero() {
+		if !ok || millis <= 0 {
 			return time.Time{}, "Choose a date and a time."
 		}
 		return s.later(v, time.Duration(millis)*time.Millisecond), ""
@@ -214,13 +214,17 @@ func (s *Server) clusterLease(w http.ResponseWriter, r *http.Request, actor loom
 // shortenModel asks before a cluster is deleted earlier than it would be.
 func (s *Server) shortenModel(see ui.Viewer, v clusters.ClusterView, end time.Time) clusterview.ConfirmModel {
 	gone, now := end.Add(v.Grace), s.Now()
-	text := v.Name + " is deleted at once"
+	text := v.Name + " will be deleted immediately"
 	if gone.After(now) {
-		text = v.Name + " is deleted at " + see.Moment(gone) + ", " + ui.Relative(gone, now)
+		text = v.Name + " will be deleted on " + see.Moment(gone) + ", " + ui.Relative(gone, now)
+	}
+	title, button := "Delete "+v.Name+" earlier?", "Shorten lease"
+	if v.Expires.IsZero() {
+		title, button = "Set an expiry of "+v.Name+"?", "Set expiry"
 	}
 	return clusterview.ConfirmModel{
-		Title: "Shorten the lease of " + v.Name + "?", Text: text + ", with its machines and all that is on them.", Danger: true,
-		Post: route.ClusterLease(v.ID), Back: route.Cluster(v.ID), Button: "Shorten lease", Busy: "Shortening…",
+		Title: title, Text: text + ", with its machines and their disks.", Danger: true,
+		Post: route.ClusterLease(v.ID), Back: route.Cluster(v.ID), Button: button, Busy: "Saving…",
 		Hidden: []clusterview.HiddenField{{Name: "end", Value: end.UTC().Format(time.RFC3339Nano)}, {Name: "sure", Value: "1"}},
 	}
 }

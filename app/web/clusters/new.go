@@ -127,7 +127,11 @@ func (s *Server) clusterCheck(w http.ResponseWriter, r *http.Request, actor loom
 // else each with what is wrong with it. A field for a secret keeps what is typed there.
 func (st *settled) fieldsAgain(panel clusterview.CheckPanel) []templ.Component {
 	f, keys := &st.form, st.fieldKeys()
-	rest := restModel(st, ui.FormErrors{Items: panel.Errors})
+	errs := ui.FormErrors{Items: panel.Errors}
+	if errs.For("numMachines") == "" {
+		errs.Items = append(slices.Clone(errs.Items), ui.NewFormErrors("", st.wrongSize()).Items...)
+	}
+	rest := restModel(st, errs)
 	again := []templ.Component{clusterview.FieldPart(rest.Machines, true)}
 	if rest.Name.Value != "" { // nobody has come to an empty one yet
 		again = append(again, clusterview.FieldPart(rest.Name, true))
@@ -139,7 +143,7 @@ func (st *settled) fieldsAgain(panel clusterview.CheckPanel) []templ.Component {
 	if len(keys) == 0 {
 		return again
 	}
-	errs := reached(ui.FormErrors{Items: panel.Errors}, settings.Fields)
+	errs = reached(errs, settings.Fields)
 	settings, _ = st.settingsParts(errs)
 	for _, field := range settings.Fields {
 		if !field.Secret {

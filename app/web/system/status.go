@@ -42,7 +42,7 @@ type part struct {
 var (
 	stateGood    = ui.State{Word: "Good", Icon: "check-circle", Tone: ui.ToneOK}
 	stateWarning = ui.State{Word: "Warning", Icon: "alert", Tone: ui.ToneWarn}
-	stateBad     = ui.State{Word: "Bad", Icon: "x-circle", Tone: ui.ToneBad}
+	stateBad     = ui.State{Word: "Bad", Icon: "error", Tone: ui.ToneBad}
 	stateNotUsed = ui.State{Word: "Not used", Icon: "circle", Tone: ui.ToneIdle}
 )
 
