@@ -42,7 +42,7 @@ func (w *world) rolls(onFailure string) {
 	}
 }
 
-const failedFirst = "Task 2, install of web on shop-1 (node 1000), failed, and trying again would not help: no room"
+const failedFirst = "Install web on node 1000 failed, and trying again would not help: no room"
 
 // The rest of a batch is done although one of its tasks failed; then the operation
 // fails, and what waited for the failed one never ran.
@@ -75,7 +75,7 @@ func TestBatchIsFinishedPastAFailure(t *testing.T) {
 		t.Fatal("nobody looks for the end")
 	}
 	w.expect("failed inconsistent", `SELECT o.status || ' ' || c.status FROM operations o JOIN clusters c ON c.id = o.cluster_id`)
-	w.expect("Task 2, install of web on shop-1 (node 1000), failed: no room", `SELECT message FROM operations`)
+	w.expect("Install web on node 1000 failed: no room", `SELECT message FROM operations`)
 	w.expect("failed ready ready", `SELECT string_agg(state, ' ' ORDER BY number) FROM nodes`)
 	w.expect("0", `SELECT count(*)::text FROM river_job WHERE state NOT IN ('completed', 'cancelled', 'discarded')`)
 }

@@ -16,7 +16,7 @@ func TestDeleteGoesOnBehindAFailure(t *testing.T) {
 	w.exec(`UPDATE nodes SET state = 'ready', results = jsonb_build_object('providerid', 'm' || number)`)
 	w.plan(loom.ClusterDelete, loom.ActionDelete)
 	w.fail(w.deliver(1), hopeless)
-	w.expect("running true", `SELECT status || ' ' || (message LIKE 'Task 1, delete on %, failed, and trying again would not help: the cloud says no') FROM operations`)
+	w.expect("running true", `SELECT status || ' ' || (message LIKE 'Delete on node % failed, and trying again would not help: the cloud says no') FROM operations`)
 	w.expect("ready ready", `SELECT string_agg(status, ' ') FROM tasks WHERE number > 1`)
 	w.complete(w.deliver(2), loom.TaskResult{Result: map[string]any{"providerid": nil}})
 	if n := w.end(); n != 0 {

@@ -105,7 +105,7 @@ func (o *Operations) giveUp(ctx context.Context, tx *sqlx.Tx, h *store.HeldTask,
 	if err := store.GiveUpTask(ctx, tx, h, loom.TaskFailed, r); err != nil {
 		return err
 	}
-	why = describeTask(h.Number, h.Action, h.Service, h.Hostname, h.NodeNumber) + why
+	why = describeTask(h.Action, h.Service, h.NodeNumber) + why
 	if h.Action == loom.ActionDelete && h.Operation.Action == loom.ClusterDelete {
 		return store.PassTask(ctx, tx, h, why) // the other machines do not wait for this one
 	}
@@ -126,12 +126,12 @@ func (o *Operations) giveUp(ctx context.Context, tx *sqlx.Tx, h *store.HeldTask,
 const continuesNote = ". What does not wait for it is done first."
 
 // describeTask begins to say that a task failed; how is to follow.
-func describeTask(number int, action loom.TaskAction, service, hostname string, node int) string {
-	what := string(action)
+func describeTask(action loom.TaskAction, service string, node int) string {
+	what := strings.ToUpper(string(action[:1])) + string(action[1:])
 	if service != "" {
-		what += " of " + service
+		what += " " + service
 	}
-	return fmt.Sprintf("Task %d, %s on %s (node %d), ", number, what, hostname, node)
+	return fmt.Sprintf("%s on node %d ", what, node)
 }
 
 // shouldFinishBatch reports whether what does not wait for a task that was given up is
@@ -183,7 +183,7 @@ func firstFailure(ctx context.Context, tx *sqlx.Tx, op *loom.Operation) (string,
 	if err != nil {
 		return "", err
 	}
-	message := describeTask(f.Number, loom.TaskAction(f.Action), f.Service, f.Hostname, f.NodeNumber)
+	message := describeTask(loom.TaskAction(f.Action), f.Service, f.NodeNumber)
 	if said := strings.TrimSuffix(op.Message, continuesNote); strings.HasPrefix(said, message) {
 		return said, nil
 	}

@@ -104,7 +104,7 @@ func TestFailedConfirmMakesTheMachineAnew(t *testing.T) {
 	w.expect("[snipped] 2057", `SELECT left(stderr, 9) || ' ' || length(stderr) FROM attempts WHERE status = 'failed' LIMIT 1`)
 	w.fail(w.deliver(2), loom.TaskResult{Status: 1, Message: "no ssh"})
 	w.end()
-	w.expect("failed: Task 2, confirm on shop-1 (node 1000), failed 3 times: no ssh", `SELECT status || ': ' || message FROM operations`)
+	w.expect("failed: Confirm on node 1000 failed 3 times: no ssh", `SELECT status || ': ' || message FROM operations`)
 	w.expect("incomplete failed", `SELECT c.status || ' ' || n.state FROM clusters c JOIN nodes n ON n.cluster_id = c.id`)
 	w.expect("dropped cancelled", `SELECT t.status || ' ' || r.state FROM tasks t JOIN river_job r ON r.id = t.river_job_id WHERE t.number = 3`)
 }

@@ -124,7 +124,7 @@ func TestUndoneCreate(t *testing.T) {
 	}
 	w.runAll()
 	w.expect("rolled_back terminated", `SELECT o.status || ' ' || c.status FROM operations o JOIN clusters c ON c.id = o.cluster_id`)
-	w.expect("Task 5, start of web on shop-1 (node 1000), failed, and trying again would not help: no room", `SELECT message FROM operations`)
+	w.expect("Start web on node 1000 failed, and trying again would not help: no room", `SELECT message FROM operations`)
 	w.expect("deleted", `SELECT string_agg(DISTINCT state, ' ') FROM nodes`)
 	w.expect("0", `SELECT count(*)::text FROM nodes WHERE results ? 'providerid'`)
 	w.expect("delete", `SELECT string_agg(DISTINCT action, ' ' ORDER BY action) FROM tasks WHERE undo AND NOT gate AND service = ''`)
@@ -193,7 +193,7 @@ func TestUndoThatFailsForGood(t *testing.T) {
 	w.fail(w.deliverOpen(next[0]), useless)
 	w.end()
 	w.expect("failed incomplete failed", `SELECT o.status || ' ' || c.status || ' ' || n.state FROM operations o JOIN clusters c ON c.id = o.cluster_id JOIN nodes n ON n.cluster_id = c.id`)
-	w.expect("true", `SELECT (message LIKE 'Task 5, start of web on shop-1 (node 1000), %: no room. It could not be undone: Task 6, delete on shop-1 (node 1000), %')::text FROM operations`)
+	w.expect("true", `SELECT (message LIKE 'Start web on node 1000 %: no room. It could not be undone: Delete on node 1000 %')::text FROM operations`)
 	w.expect(`{"providerid": "m"}`, `SELECT results::text FROM nodes`)
 	w.walked()
 }

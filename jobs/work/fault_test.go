@@ -181,7 +181,7 @@ func TestFailureDropsTheRestAndEndsOnce(t *testing.T) {
 	if n := w.count(`SELECT revision FROM clusters WHERE id = $1`, cluster); n != 2 {
 		t.Errorf("the revision is %d: the operation ended not exactly once", n)
 	}
-	want := "Task 13, bootstrap on n3 (node 1002), failed, and trying again would not help: no route"
+	want := "Bootstrap on node 1002 failed, and trying again would not help: no route"
 	if got := w.text(`SELECT message FROM operations`); got != want {
 		t.Errorf("message %q, want %q", got, want)
 	}

@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -122,7 +123,7 @@ func (s *Server) attentionItems(ctx context.Context, actor loom.Actor) ([]cluste
 	}
 	for _, i := range incidents.Items {
 		item := clusterview.AttentionItem{Tone: ui.ToneBad, Cluster: i.ClusterName, Href: route.ClusterTab(i.Cluster, "health"),
-			Text: incidentText(i) + " on " + page.ShortHost(i.Hostname) + " since ", At: i.Since}
+			Text: incidentText(i) + " on " + page.ShortHost(i.Hostname) + " ", At: i.Since}
 		item.Ask = askOf(i)
 		if href := repairOf(i); href != "" && item.Ask.Label == "" {
 			item.Actions = []ui.ButtonModel{{Label: "Repair", Small: true, Href: href}}
@@ -152,10 +153,7 @@ func (s *Server) attentionItems(ctx context.Context, actor loom.Actor) ([]cluste
 // failedItem is a cluster whose operation did not succeed.
 func (s *Server) failedItem(c loom.ClusterSummary, op loom.Operation) clusterview.AttentionItem {
 	badge := ui.ClusterBadge(c.Status, op.Progress(), loom.ClusterHealth{}, s.Now())
-	item := clusterview.AttentionItem{Tone: badge.Tone, Cluster: c.Name, Href: route.Cluster(c.ID), Text: badge.Word}
-	if op.Message != "" {
-		item.Text += ": " + op.Message
-	}
+	item := clusterview.AttentionItem{Tone: badge.Tone, Cluster: c.Name, Href: route.Cluster(c.ID), Text: cmp.Or(op.Message, badge.Word)}
 	view := ui.ButtonModel{Label: "View", Small: true, Kind: ui.Quiet, Href: route.Operation(op.Ref), Attrs: templ.Attributes{"aria-label": "View what failed on " + c.Name}}
 	retry := route.OperationVerb(op.Ref, "retry")
 	fix := ui.ButtonModel{Label: "Retry", Small: true, Href: retry, WhyNot: c.WhyNot(loom.ChangeRetry), Attrs: ui.OpensDialog(retry)}
