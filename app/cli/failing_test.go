@@ -59,7 +59,7 @@ func TestFailingService(t *testing.T) {
 	if failed.Action != "start" || failed.Service != "broken" || len(failed.Attempts) != 2 {
 		t.Fatalf("the failed task is %+v", failed)
 	}
-	for _, word := range []string{fmt.Sprintf("Task %d", failed.Number), "start of broken", fmt.Sprintf("node %d", cluster.Nodes[0].Properties.Number), "broken.sh exited with 1"} {
+	for _, word := range []string{"Start broken on node", fmt.Sprintf("node %d", cluster.Nodes[0].Properties.Number), "broken.sh exited with 1"} {
 		if !strings.Contains(cluster.Message, word) {
 			t.Errorf("the message does not name %q: %s", word, cluster.Message)
 		}

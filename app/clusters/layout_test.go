@@ -585,7 +585,7 @@ func TestRollingUpdateStopsAfterAFailedBatch(t *testing.T) {
 			if now.Status != loom.ClusterInconsistent || now.Latest.Status != loom.OperationFailed {
 				t.Errorf("the cluster is %s, the operation %s", now.Status, now.Latest.Status)
 			}
-			if m := now.Latest.Message; !strings.HasPrefix(m, "Task ") || !strings.Contains(m, string(c.fails)) || !strings.HasSuffix(m, "(node 1001), failed, and trying again would not help: no") {
+			if m := now.Latest.Message; !strings.Contains(strings.ToLower(m), string(c.fails)) || !strings.HasSuffix(m, " on node 1001 failed, and trying again would not help: no") {
 				t.Errorf("message %q", m)
 			}
 			tasks := func(number int, status loom.TaskStatus) string {
