@@ -62,7 +62,7 @@ func TestFailedBatchIsFinished(t *testing.T) {
 	for _, fault := range runner.faults {
 		t.Error(fault)
 	}
-	if m := w.text(`SELECT message FROM operations`); !strings.HasPrefix(m, "Bootstrap on node 1004 ") || !strings.HasSuffix(m, "failed, and trying again would not help: no route") {
+	if m := w.text(`SELECT message FROM operations`); !strings.HasPrefix(m, "Bootstrap on node ") || !strings.HasSuffix(m, "failed, and trying again would not help: no route") {
 		t.Errorf("message %q", m)
 	}
 	w.eventually(10*time.Second, "the end of all River jobs", func() bool {
