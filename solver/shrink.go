@@ -52,7 +52,7 @@ func Shrink(ctx context.Context, c Cluster, total int) (Outcome, *loom.Unsat, er
 			leaving = append(leaving, nodes[n].ID)
 		}
 		if n := int(t.gone[i]); n > 0 {
-			why = append(why, fmt.Sprintf("Chosen: %d of the %s with %s on %s and %s, the newest of them; layouts that are preferred least go first.",
+			why = append(why, fmt.Sprintf("Chosen: %d of the %s with %s on %s and %s: the newest of the layout that the template prefers least.",
 				n, count(p.Nodes[i].Count, "node"), list2(p.Nodes[i].Services), p.Nodes[i].HardwareType, p.Nodes[i].ImageType))
 		}
 	}

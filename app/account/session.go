@@ -47,7 +47,7 @@ func (a *Accounts) SignIn(ctx context.Context, in SignInInput) (loom.Actor, loom
 	if clean(in.Tenant) != in.Tenant || clean(in.User) != in.User {
 		in.Tenant, in.User = "", "" // names that cannot be stored are those of nobody
 	}
-	wrong := loom.NewError(loom.Unauthenticated, "Tenant, user or password is wrong.")
+	wrong := loom.NewError(loom.Unauthenticated, "The user name, password or tenant is wrong.")
 	tenant, err := store.TenantByNameAllTenants(ctx, a.db, in.Tenant)
 	if err != nil && !isNotFound(err) {
 		return loom.Actor{}, loom.Secret{}, none, err

@@ -34,7 +34,7 @@ func readPage(r *http.Request, fresh bool) (loom.Page, error) {
 	return page, loom.InvalidFields(errs)
 }
 
-// linkPages names the neighbouring pages in the header Link (RFC 8288).
+// linkPages names the neighboring pages in the header Link (RFC 8288).
 func linkPages(w http.ResponseWriter, r *http.Request, next, prev string) {
 	var links []string
 	for _, l := range []struct{ rel, name, cursor string }{{"next", "after", next}, {"prev", "before", prev}} {

@@ -13,7 +13,7 @@ import (
 
 var linkForm = regexp.MustCompile(`<([^>]*)>; rel="(\w+)"`)
 
-// link gives the address of a neighbouring page, "" when there is none.
+// link gives the address of a neighboring page, "" when there is none.
 func (a reply) link(rel string) string {
 	for _, m := range linkForm.FindAllStringSubmatch(a.header.Get("Link"), -1) {
 		if m[2] == rel {

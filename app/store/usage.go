@@ -129,7 +129,7 @@ SELECT place - 1 AS interval, split, floor(value * $8::numeric / $9::numeric)::t
 FROM differences WHERE value IS NOT NULL ORDER BY place, split COLLATE "C" LIMIT $10`
 
 // UsedTimeAllTenants sums up the time for which nodes were used between each two
-// neighbouring marks, which are seconds since 1970 and ascend. Values are seconds
+// neighboring marks, which are seconds since 1970 and ascend. Values are seconds
 // times/per: 1 and 60 give minutes. Split is "" or one of user, clustertemplate,
 // cluster, hardwaretype, provider and tenant; what was not used at all is left
 // out, and so is what comes behind the first limit values: no more parts are summed up than

@@ -20,9 +20,9 @@ func TestSignIn(t *testing.T) {
 	v.get("/login?tenant=demo").shows(t, 200, `name="tenant"`, `value="demo"`)
 
 	v.post("/login", "user", "", "password", "").shows(t, 422, "Enter your user name.", "Enter your password.")
-	wrong := v.post("/login", "user", "user", "password", "planted-guess").shows(t, 401, "Tenant, user or password is wrong.", `value="user"`)
+	wrong := v.post("/login", "user", "user", "password", "planted-guess").shows(t, 401, "The user name, password or tenant is wrong.", `value="user"`)
 	wrong.hides(t, "planted-guess")
-	v.post("/login", "tenant", "nowhere", "user", "user", "password", "x").shows(t, 401, "Tenant, user or password is wrong.", `value="nowhere"`)
+	v.post("/login", "tenant", "nowhere", "user", "user", "password", "x").shows(t, 401, "The user name, password or tenant is wrong.", `value="nowhere"`)
 
 	// The only tenant is meant where none is named.
 	password := r.passwords["demo/user"].Reveal()
@@ -204,7 +204,7 @@ func TestCatalogForUsers(t *testing.T) {
 	v.get("/services?after=damaged").shows(t, 422)
 	v.get("/catalog?q=nothing+like+it").shows(t, 200, "No template matches", "Clear search")
 	v.get("/catalog", "HX-Request", "true").shows(t, 200, "<main").hides(t, "<html")
-	v.get("/catalog/web-cluster").shows(t, 200, "haproxy and nginx are never on the same node.", "haproxy is on exactly 1 node.", "$LOOM_TOKEN", "Create cluster", "Page title")
+	v.get("/catalog/web-cluster").shows(t, 200, "haproxy and nginx are never on the same node.", "haproxy is on exactly 1 node.", "Create cluster", "Page title")
 	v.get("/catalog/none").shows(t, 404, "There is no template")
 	a := v.get("/catalog/web-cluster?as=json").shows(t, 200, `"name":"web-cluster"`)
 	if got := a.header.Get("Content-Type"); got != "application/json" {

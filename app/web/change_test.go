@@ -289,7 +289,7 @@ func TestReconfigureKeepsHiddenValues(t *testing.T) {
 	w := newClusterWorld(t)
 	id := w.active("shop-front", 2)
 	w.db.MustExec(`UPDATE clusters SET config = '{"web": {"port": 80, "password": "planted-marker-5"}, "old": 1}' WHERE id = $1`, int64(id))
-	w.get("ana", route.ClusterVerb(id, "reconfigure")).is(200, "[redacted]", "Restart the services as well").lacks("planted-marker-5")
+	w.get("ana", route.ClusterVerb(id, "reconfigure")).is(200, "[redacted]", "Also restart the services").lacks("planted-marker-5")
 	w.post("ana", route.Previews(), change("configure", id, "config", "{")).is(422, "Line 1, column")
 	w.post("ana", route.Previews(), change("configure", id, "config", `{"web": {"port": 80}, "copy": "[redacted]"}`)).is(422, "write the value itself")
 	w.applied(change("configure", id, "config", `{"web": {"port": 81, "password": "[redacted]"}}`, "restart", "true"), "", "/web/port", "/old")

@@ -18,7 +18,7 @@ func TestOpenFormsAreSmall(t *testing.T) {
 			t.Errorf("%s leads to %q", path, at)
 		}
 		if path != "/account/preferences" {
-			a.shows(t, 401, "Tenant, user or password is wrong.")
+			a.shows(t, 401, "The user name, password or tenant is wrong.")
 		}
 	}
 	v.get("/login?tenant="+strings.Repeat("%22", 256)).shows(t, 200, "Sign in").hides(t, "&#34;&#34;")

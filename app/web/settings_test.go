@@ -103,7 +103,7 @@ func TestChangeSettings(t *testing.T) {
 	w.withSettings()
 	id := w.made("shop")
 	at := route.ClusterVerb(id, "reconfigure")
-	page := w.get("ana", at).is(200, "Page title", `value="Shop"`, `placeholder="set"`, "Nothing is changed yet.", "Changing it restarts the services.").lacks("planted-marker-21")
+	page := w.get("ana", at).is(200, "Page title", `value="Shop"`, `placeholder="set"`, "Change a setting.", "Changing it restarts the services.").lacks("planted-marker-21")
 	w.pressOn("ana", page, at, "Preview", "setting.web.title", strings.Repeat("x", 21)).is(422, "nginx: web.title must be one line of text, at most 20 characters.", `id="f-setting-web-title-error"`)
 
 	preview := w.pressOn("ana", page, at, "Preview", "setting.web.title", "Blog").goesTo(`/previews/.*`)

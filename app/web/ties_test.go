@@ -22,7 +22,7 @@ func TestServicePictures(t *testing.T) {
 	admin, user := r.signedIn("demo", "admin"), r.signedIn("demo", "user")
 
 	user.get("/catalog/services/counter-front").shows(t, 200, "Dependencies", "<svg", `role="group"`, "<title", "Table",
-		`href="/catalog/services/counter-app"`, `class="dag-edge tie is-`, "Direct relations", "JSON of version 1").hides(t, "style=", "Open in admin", "/admin/")
+		`href="/catalog/services/counter-app"`, `class="dag-edge tie is-`, "Direct relations").hides(t, "style=", "Open in admin", "/admin/")
 	user.get("/catalog/services/counter-front?hops=2").shows(t, 200, "redis-primary")
 	user.get("/catalog/services/counter-front?hops=9").shows(t, 200, "counter-app")
 	user.get("/catalog/services/counter-front?as=json").shows(t, 200, `"name":"counter-front"`)

@@ -10,7 +10,7 @@ import (
 
 // graph is a picture in the making, from left to right; that of a plan is turned when it
 // is done, and goes down. It is vertices in layers and the parts of the
-// edges between neighbouring layers. Layer 2·column holds boxes, the odd layer
+// edges between neighboring layers. Layer 2·column holds boxes, the odd layer
 // behind it the joints in the gap. An edge that passes a layer has a
 // bend there.
 type graph struct {

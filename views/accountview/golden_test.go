@@ -29,7 +29,7 @@ func TestGolden(t *testing.T) {
 		"password": accountview.PasswordPage(accountview.PasswordModel{User: "ana", Alone: true, Next: "/clusters", Required: true, Errors: ui.FormErrors{
 			Title: "The password was not changed.", Items: []ui.FormError{{Field: accountview.FieldPassword, FieldID: "f-password", Message: "This is one of the most common passwords."}}}}),
 		"login":        accountview.LoginPage(accountview.LoginModel{Next: "/clusters", TenantHidden: true, OtherHref: "/login?other=1"}),
-		"login-wrong":  accountview.LoginPage(accountview.LoginModel{User: "ana", Tenant: "demo", Keep: true, Errors: ui.FormErrors{Title: "Tenant, user or password is wrong."}}),
+		"login-wrong":  accountview.LoginPage(accountview.LoginModel{User: "ana", Tenant: "demo", Keep: true, Errors: ui.FormErrors{Title: "The user name, password or tenant is wrong."}}),
 		"account":      accountview.AccountPage(accountview.AccountModel{User: "ana", Role: "user", Tenant: "demo", DisplayName: "Ana <b>", Email: "x", Keys: "ssh-ed25519 AAAA", ProfileErrors: errors}),
 		"tokens":       accountview.TokensPage(filled),
 		"tokens-empty": accountview.TokensPage(tokens),

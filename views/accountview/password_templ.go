@@ -199,7 +199,7 @@ func passwordForm(m PasswordModel) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		templ_7745c5c3_Err = ui.Field(ui.FieldModel{Name: FieldPassword, Label: "New password", Kind: ui.FieldPassword, Autocomplete: "new-password", Width: m.width(),
-			Help: "At least 10 characters; a few words in a row are good. Not your name, and none of the common ones.", Error: m.Errors.For(FieldPassword)}).Render(ctx, templ_7745c5c3_Buffer)
+			Help: "At least 10 characters. Several words work well. Not your name or a common password.", Error: m.Errors.For(FieldPassword)}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -209,7 +209,7 @@ func passwordForm(m PasswordModel) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		templ_7745c5c3_Err = ui.Field(ui.FieldModel{Name: FieldEndTokens, Label: "Revoke my API tokens too", Kind: ui.FieldCheckbox, Checked: m.EndTokens,
-			Help: "Programs need new ones then. You are signed out everywhere but here in any case."}).Render(ctx, templ_7745c5c3_Buffer)
+			Help: "Scripts need new ones then. You are signed out everywhere else anyway."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

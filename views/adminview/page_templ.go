@@ -123,7 +123,7 @@ func Page(m PageModel) templ.Component {
 			}
 		}
 		if len(m.Calls) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<details><summary>The same over the REST API</summary><div class=\"l-stack-tight\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<details><summary>REST API</summary><div class=\"l-stack-tight\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

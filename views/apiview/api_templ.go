@@ -881,7 +881,7 @@ func lists() templ.Component {
 			templ_7745c5c3_Var41 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 59, "<code>limit</code> and <code>sort</code>; the neighbouring pages are in the header <code>Link</code>.")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 59, "<code>limit</code> and <code>sort</code>; the next and previous pages are in the header <code>Link</code>.")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -910,7 +910,7 @@ func repeating() templ.Component {
 			templ_7745c5c3_Var42 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 60, "Send an <code>Idempotency-Key</code> with calls that make something; the same key gives the first answer again for a day.")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 60, "Send an <code>Idempotency-Key</code> with calls that create something; for a day the same key returns the first answer again.")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -939,7 +939,7 @@ func matching() templ.Component {
 			templ_7745c5c3_Var43 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 61, "Store entries of the catalog with the <code>ETag</code> of what you read as <code>If-Match</code>: when somebody was quicker, the answer is 409 and nothing is overwritten.")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 61, "Save entries of the catalog with the <code>ETag</code> of what you read as <code>If-Match</code>: if the entry has changed since, the answer is 409 and nothing is overwritten.")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -47,13 +47,11 @@ type TemplateModel struct {
 	// Example is how services share nodes, nil while no cluster can be made.
 	Example *ExampleModel
 	// Ties is the picture of its services, nil without services.
-	Ties  *ui.TiesModel
-	Links []ui.Def
+	Ties *ui.TiesModel
 	// CreateHref is empty when no cluster can be made now, for the reason Problem.
 	CreateHref, Problem string
 	// EditHref is set for administrators.
 	EditHref string
-	JSON     ui.JSONModel
 }
 
 // ExampleModel is the layout of a cluster of as many nodes as the field says.

@@ -7,16 +7,14 @@ type ServiceModel struct {
 	Name, Label, Description string
 	Version                  int
 	Deprecated               bool
-	Facts                    []ui.Def
+	Icon                     string
 	Ties                     ui.TiesModel
-	// Actions are what it does on machines, in the order of a new cluster.
-	Actions []ActionRow
-	Links   []ui.Def
+	// Settings are what a cluster with it is asked for.
+	Settings []SettingRow
 	// Templates have it, or may have it.
 	Templates []TemplateOf
 	// EditHref is set for administrators.
 	EditHref string
-	JSON     ui.JSONModel
 }
 
 // ServicesModel is the list of services.
@@ -31,9 +29,6 @@ type ListedService struct {
 	Name, Label, Description, Icon, Href string
 	Version                              int
 }
-
-// ActionRow is an action of a service with the automator that carries it out.
-type ActionRow struct{ Action, Means, Automator string }
 
 // TemplateOf is a template that names a service.
 type TemplateOf struct {

@@ -42,12 +42,12 @@ func NewPage(m FormModel) templ.Component {
 		}
 		if m.None {
 			if m.MayMake {
-				templ_7745c5c3_Err = ui.Empty(ui.EmptyModel{Icon: "template", Text: "No templates yet – a cluster is made from one.", Action: ui.ButtonModel{Label: "Go to the catalog", Href: route.Admin()}}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Empty(ui.EmptyModel{Icon: "template", Text: "No templates yet. Clusters are created from templates.", Action: ui.ButtonModel{Label: "Go to the catalog", Href: route.Admin()}}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = ui.Empty(ui.EmptyModel{Icon: "template", Text: "No templates yet – a cluster is made from one. Ask an administrator of your tenant to add it."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Empty(ui.EmptyModel{Icon: "template", Text: "No templates yet. Ask an administrator of your tenant to add one."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -111,7 +111,7 @@ func PreferencesPage(m PreferencesModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "</section><section class=\"c-card\" aria-labelledby=\"behaviour\"><h2 id=\"behaviour\">Behaviour</h2>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "</section><section class=\"c-card\" aria-labelledby=\"behaviour\"><h2 id=\"behaviour\">Behavior</h2>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

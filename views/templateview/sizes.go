@@ -211,7 +211,7 @@ func (m SizesModel) labelled(row int) bool {
 	return row%every == 0
 }
 
-// sizeSpan is neighbouring sizes that have none for the same reason; others stand
+// sizeSpan is neighboring sizes that have none for the same reason; others stand
 // alone.
 type sizeSpan struct {
 	SizeRow

@@ -66,9 +66,9 @@ func (s *Server) accountPasswordSave(w http.ResponseWriter, r *http.Request, act
 	if !actor.ActsAbroad() {
 		s.Sessions.Know(w, r, actor) // a new password forgets all browsers
 	}
-	said := httpx.Flash{Tone: "ok", Text: "Changed your password; you are signed out everywhere else."}
+	said := httpx.Flash{Tone: "ok", Text: "Changed your password. You are signed out everywhere else."}
 	if m.EndTokens {
-		said.Text = "Changed your password; you are signed out everywhere else, and your API tokens are revoked."
+		said.Text = "Changed your password. You are signed out everywhere else, and your API tokens are revoked."
 	}
 	if alone {
 		return s.Say(w, r, m.Next, said)

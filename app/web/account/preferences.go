@@ -43,11 +43,11 @@ func (s *Server) preferencesPage(w http.ResponseWriter, r *http.Request, actor l
 		return ui.Choice{Value: value, Label: label, Description: description, Checked: on}
 	}
 	m.Theme = []ui.Choice{
-		choice("system", "System", "Light or dark as this device says.", p.Theme == "" || p.Theme == "system"),
+		choice("system", "System", "Follows your device.", p.Theme == "" || p.Theme == "system"),
 		choice("light", "Light", "", p.Theme == "light"), choice("dark", "Dark", "", p.Theme == "dark"),
 	}
 	m.Density = []ui.Choice{
-		choice("comfortable", "Comfortable", "Rows of tables are 40 pixels high.", !p.Compact),
+		choice("comfortable", "Comfortable", "Rows are 40 px high.", !p.Compact),
 		choice("compact", "Compact", "Rows are 32 pixels high.", p.Compact),
 	}
 	m.Live = []ui.Choice{

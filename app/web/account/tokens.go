@@ -55,7 +55,7 @@ func (s *Server) tokenLives(r *http.Request, actor loom.Actor, chosen string) ([
 }
 
 var scopeTexts = map[loom.Scope]string{
-	loom.ScopeRead:         "Looks at everything you may see, and makes previews.",
+	loom.ScopeRead:         "Reads everything you may see, and creates previews.",
 	loom.ScopeClusterWrite: "Also creates, changes and deletes clusters.",
 	loom.ScopeCatalogWrite: "Also changes the catalog: providers, types, services, templates, files.",
 	loom.ScopeAdmin:        "Everything you may do yourself, tokens included.",

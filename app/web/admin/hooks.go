@@ -387,7 +387,7 @@ func (s *Server) adminHookCreate(w http.ResponseWriter, r *http.Request, actor l
 		return s.Say(w, r, route.AdminHook(h.ID), httpx.Flash{Tone: "ok", Text: "Created the hook " + h.Name + "."})
 	}
 	shown := adminview.Secret(adminview.SecretModel{
-		Title: "Hook " + h.Name + " was created", Warning: "Copy the secret now. It is shown this once; it proves that a delivery is Loom's.", Back: route.AdminHook(h.ID), Button: "I have copied the secret",
+		Title: "Hook " + h.Name + " was created", Warning: "Copy the secret now. Loom shows it only once. It proves that a delivery is Loom's.", Back: route.AdminHook(h.ID), Button: "I have copied the secret",
 		Facts: []ui.Def{{Term: "URL", Text: h.URL, Mono: true}, {Term: "Secret", Value: ui.CopyText(secret.Reveal(), "secret")},
 			{Term: "How it signs", Text: "X-Loom-Signature: t=<seconds>,v1=<HMAC-SHA256 of “t.body”, hexadecimal>"}},
 	})

@@ -91,7 +91,6 @@ func (s *Server) catalogTemplate(w http.ResponseWriter, r *http.Request, actor l
 	m := catalogview.TemplateModel{
 		Name: t.Name, Label: t.Label, Description: t.Description, Icon: t.Icon, Version: info.Version, Deprecated: t.Deprecated,
 		Facts: append(templateFacts(t), ui.Def{Term: "Version", Text: strconv.Itoa(info.Version)}), Rules: templateRules(t), Problem: problem,
-		JSON: entryJSON(loom.KindTemplate, entry, route.CatalogTemplate(name)),
 	}
 	if problem == "" {
 		m.CreateHref = route.ClusterNewFrom(t.Name)
@@ -99,8 +98,12 @@ func (s *Server) catalogTemplate(w http.ResponseWriter, r *http.Request, actor l
 	if actor.May(loom.Publish, actor.InTenant()) == nil {
 		m.EditHref = route.AdminEntry(loom.KindTemplate, t.Name)
 	}
-	for _, l := range t.Links {
-		m.Links = append(m.Links, ui.Def{Term: l.Label, Text: l.URL, Mono: true})
+	if len(t.Links) > 0 {
+		var labels []string
+		for _, l := range t.Links {
+			labels = append(labels, l.Label)
+		}
+		m.Facts = append(m.Facts, ui.Def{Term: "Links", Text: strings.Join(labels, ", ")})
 	}
 	services, err := s.Services(r.Context(), actor)
 	if err != nil {
@@ -142,29 +145,42 @@ func templateServices(services map[string]loom.Service, t loom.Template) []catal
 	return rows
 }
 
-// templateSettings lists the settings of the default services: the template's own config goes
-// before the defaults of services.
+// templateSettings lists the settings of the default services.
 func templateSettings(services map[string]loom.Service, t loom.Template) []catalogview.SettingRow {
-	chosen := map[string]loom.Service{}
+	var chosen []loom.Service
 	for _, name := range t.Defaults.Services {
 		if service, there := services[name]; there {
-			chosen[name] = service
+			chosen = append(chosen, service)
 		}
 	}
+	return settingRows(chosen, &t)
+}
+
+// settingRows are the settings of services: a template's own config goes before their defaults.
+func settingRows(services []loom.Service, t *loom.Template) []catalogview.SettingRow {
+	byName := map[string]loom.Service{}
+	for _, service := range services {
+		byName[service.Name] = service
+	}
 	var rows []catalogview.SettingRow
-	for _, p := range loom.ParametersOf(chosen) {
-		row := catalogview.SettingRow{Name: p.Name(), Help: p.Help, Wants: page.Capital(p.Wants()), Default: loom.FieldText(p.Default)}
-		if value, there := loom.ConfigValue(t.Defaults.Config, p.Key); there {
-			row.Default = loom.FieldText(value)
+	for _, p := range loom.ParametersOf(byName) {
+		value, wants := p.Default, page.Capital(p.Wants())
+		if t != nil {
+			if own, there := loom.ConfigValue(t.Defaults.Config, p.Key); there {
+				value = own
+			}
+			if _, fixed := t.Fixed(p.Key); fixed {
+				wants = "Set by the template"
+			}
 		}
+		row := catalogview.SettingRow{Name: p.Name(), Help: p.Help, Wants: wants, Default: loom.FieldText(value)}
 		switch {
+		case strings.Contains(row.Default, "%"): // a macro
+			row.Default = "filled in"
 		case p.Secret && row.Default != "":
 			row.Default = "set"
 		case row.Default == "" && p.Required:
 			row.Default = "required"
-		}
-		if _, fixed := t.Fixed(p.Key); fixed {
-			row.Wants = "Set by the template"
 		}
 		rows = append(rows, row)
 	}

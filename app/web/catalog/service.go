@@ -60,11 +60,8 @@ func (s *Server) catalogService(w http.ResponseWriter, r *http.Request, actor lo
 	service, address := entry.(*loom.Service), route.CatalogService(name)
 	m := catalogview.ServiceModel{
 		Name: name, Label: service.Label, Description: service.Description, Version: info.Version, Deprecated: service.Deprecated,
-		Facts: serviceFacts(service), Actions: actionRows(service), JSON: entryJSON(loom.KindService, entry, address),
+		Icon: page.IconOf(loom.KindService, &service.Base), Settings: settingRows([]loom.Service{*service}, nil),
 		Ties: page.ServiceTies(services, name, page.HopsOf(r.URL.Query().Get("hops")), address, route.CatalogService),
-	}
-	for _, l := range service.Links {
-		m.Links = append(m.Links, ui.Def{Term: l.Label, Text: l.URL, Mono: true})
 	}
 	if actor.May(loom.Publish, actor.InTenant()) == nil {
 		m.EditHref = route.AdminEntry(loom.KindService, name)
@@ -102,30 +99,4 @@ func (s *Server) templatesOf(r *http.Request, actor loom.Actor, service string) 
 		found[i].Default = found[i].Default || strings.HasPrefix(use.Field, "/defaults/services")
 	}
 	return found, nil
-}
-
-// actionOrder is the order in which people think of the actions of a service.
-var actionOrder = []loom.TaskAction{
-	loom.ActionInstall, loom.ActionConfigure, loom.ActionInitialize, loom.ActionStart, loom.ActionDrain, loom.ActionStop, loom.ActionRemove,
-}
-
-// actionMeans says when an action of a service runs.
-var actionMeans = map[loom.TaskAction]string{
-	loom.ActionInstall:    "Once on each node that gets the service.",
-	loom.ActionConfigure:  "After install, and again when the cluster's configuration changes.",
-	loom.ActionInitialize: "Once, after configure and before the first start.",
-	loom.ActionStart:      "Whenever the service is to run.",
-	loom.ActionDrain:      "On a node that leaves the cluster, before stop.",
-	loom.ActionStop:       "Whenever the service is to rest, and before it is removed.",
-	loom.ActionRemove:     "When the service is taken off a node that stays.",
-}
-
-func actionRows(s *loom.Service) []catalogview.ActionRow {
-	var rows []catalogview.ActionRow
-	for _, a := range actionOrder {
-		if action, there := s.Provisioner.Actions[a]; there {
-			rows = append(rows, catalogview.ActionRow{Action: string(a), Means: actionMeans[a], Automator: action.Type})
-		}
-	}
-	return rows
 }

@@ -18,6 +18,22 @@ import (
 	"loom/views/ui"
 )
 
+// actionOrder is the order in which people think of the actions of a service.
+var actionOrder = []loom.TaskAction{
+	loom.ActionInstall, loom.ActionConfigure, loom.ActionInitialize, loom.ActionStart, loom.ActionDrain, loom.ActionStop, loom.ActionRemove,
+}
+
+// actionMeans says when an action of a service runs.
+var actionMeans = map[loom.TaskAction]string{
+	loom.ActionInstall:    "Once on each node that gets the service.",
+	loom.ActionConfigure:  "After install, and again when the config changes.",
+	loom.ActionInitialize: "Once, after configure and before the first start.",
+	loom.ActionStart:      "To start the service.",
+	loom.ActionDrain:      "On a node that leaves the cluster, before stop.",
+	loom.ActionStop:       "To stop it, and before it is removed.",
+	loom.ActionRemove:     "When the service is removed from a node that stays.",
+}
+
 // actionsPath is where the actions of a service are.
 var actionsPath = form.At("provisioner", "actions")
 

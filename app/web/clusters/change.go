@@ -68,7 +68,7 @@ var changePages map[loom.ChangeKind]changePage
 
 func init() { // a literal would refer to itself
 	changePages = map[loom.ChangeKind]changePage{
-		kindScale:                 {lead: "More nodes get the services that the template’s rules prefer; the present ones stay as they are. Fewer: you choose which ones leave.", live: true, parts: (*Server).scaleParts},
+		kindScale:                 {lead: "Adds nodes by the template’s rules, or removes nodes that you choose.", live: true, parts: (*Server).scaleParts},
 		loom.ChangeConfigure:      {lead: "Replaces the config and configures the services again.", live: true, parts: (*Server).configureParts},
 		loom.ChangeAddServices:    {lead: "The services are put on nodes that are there, as the template’s rules say. Nothing moves, and no machine is made.", live: true, parts: (*Server).addParts},
 		loom.ChangeRemoveServices: {lead: "The services are stopped and removed from all nodes. A service without a remove action leaves its files; the config stays.", live: true, parts: (*Server).removeParts},
@@ -76,7 +76,7 @@ func init() { // a literal would refer to itself
 		loom.ChangeStop:           {lead: "Each service is stopped after those that need it; the preview names them all."},
 		loom.ChangeRestart:        {lead: "Each service is stopped after those that need it and started before them; the preview names them all."},
 		loom.ChangeUpgrade:        {lead: "The newest versions of services and of their files replace those of the cluster, a few nodes at a time: stop, install, configure, start. New labels and descriptions alone change nothing.", live: true, parts: (*Server).upgradeParts},
-		loom.ChangeResize:         {lead: "Machines of the new type take the place of the old ones, a few at a time. Numbers and host names stay.", lost: lostWarning, live: true, parts: (*Server).resizeParts},
+		loom.ChangeResize:         {lead: "Replaces machines, a few at a time. Numbers and host names stay.", lost: lostWarning, live: true, parts: (*Server).resizeParts},
 		loom.ChangeRepair:         {lead: "Replacing a node deletes its machine, or finds it gone, and creates another with its number, host name and services. The other ways keep the machine.", lost: lostWarning, live: true, parts: (*Server).repairParts},
 		loom.ChangeRollback:       {lead: "Restores the nodes, services, versions and config from before the operation. Deletes the machines that it created. Disks of other machines are not changed."},
 		loom.ChangeRetry:          {lead: "The tasks that are not complete run again. What finished stays finished, unless you change it here.", live: true, parts: (*Server).retryParts},
@@ -161,11 +161,11 @@ func leavingPart(v clusters.ClusterView, f changeForm, p *clusters.PreviewView, 
 		}
 	}
 	m.For = f.of("numMachines")
-	m.Leaving = &ui.ChoiceModel{Name: "nodes", Legend: "Nodes to remove", Help: "Loom chose these; you can choose others. " + lostWarning}
+	m.Leaving = &ui.ChoiceModel{Name: "nodes", Legend: "Nodes to remove", Help: "Chosen by Loom. You can change them. " + lostWarning}
 	for _, n := range removable(v) {
 		c := ui.Choice{Value: string(n.ID), Label: page.ShortHost(n.Hostname), Description: strings.Join(n.Services, ", "), Checked: slices.Contains(ticked, string(n.ID))}
 		if n.Leaving {
-			c.Facts = []string{"on its way out already"}
+			c.Facts = []string{"leaving already"}
 		}
 		m.Leaving.Choices = append(m.Leaving.Choices, c)
 	}
@@ -175,8 +175,8 @@ func leavingPart(v clusters.ClusterView, f changeForm, p *clusters.PreviewView, 
 
 // deadPart asks which of the nodes that leave do not answer; nil where none leaves.
 func deadPart(v clusters.ClusterView, f changeForm, leaving []string) *ui.ChoiceModel {
-	m := &ui.ChoiceModel{Name: "dead", Legend: "Machines that do not answer", Optional: true,
-		Help: "Nothing is stopped on the ticked ones; their machines are only deleted."}
+	m := &ui.ChoiceModel{Name: "dead", Legend: "Skip stopping services on", Optional: true,
+		Help: "For nodes that do not answer: their machines are deleted at once."}
 	for _, n := range removable(v) {
 		if id := string(n.ID); slices.Contains(leaving, id) {
 			c := ui.Choice{Value: id, Label: page.ShortHost(n.Hostname), Checked: slices.Contains(f.list("dead"), id)}
@@ -217,8 +217,8 @@ func failureField(label, chosen, usual string, errs ui.FormErrors) ui.FieldModel
 }
 
 func (s *Server) configureParts(_ context.Context, _ loom.Actor, v clusters.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
-	restart := ui.FieldModel{Name: "restart", Label: "Restart the services as well", Kind: ui.FieldCheckbox, Checked: f.of("restart") == "true",
-		Help: "Otherwise they are configured while they run, and many read their settings only when they start." + restartable(v)}
+	restart := ui.FieldModel{Name: "restart", Label: "Also restart the services", Kind: ui.FieldCheckbox, Checked: f.of("restart") == "true",
+		Help: "Otherwise they are configured while they run. Many read their settings only when they start." + restartable(v)}
 	if f.Revision != "" {
 		config := ui.FieldModel{ID: "f-revision", Name: "revision", Label: "Config", Value: "config " + f.Revision, Error: errs.For("revision"),
 			LockedWhy: "The cluster has had it before. All of it takes the place of the present config, hidden values as well."}

@@ -98,7 +98,7 @@ func (f *changeForm) blank(v clusters.ClusterView) string {
 		}
 	case loom.ChangeConfigure:
 		if f.Revision == "" && (f.Config == "" || f.Config == configText(maskedConfig(v))) {
-			return "Nothing is changed yet."
+			return "Change a setting."
 		}
 	case loom.ChangeRepair:
 		if len(f.list("nodes")) == 0 {

@@ -153,7 +153,7 @@ func (s *Server) resizeParts(ctx context.Context, actor loom.Actor, v clusters.C
 		on[n.HardwareType]++
 	}
 	field := ui.FieldModel{Name: "hardwaretype", Label: "Hardware type", Kind: ui.FieldSelect, Error: errs.For("hardwaretype"), Width: "m",
-		Options: []ui.Option{{Value: "", Label: "choose one"}}}
+		Options: []ui.Option{{Value: "", Label: "Choose"}}}
 	for _, item := range list.Items {
 		t, ok := item.Entry.(*loom.HardwareType)
 		if !ok {

@@ -76,7 +76,7 @@ func ScopeWords(scopes []loom.Scope) string {
 func (s *Shared) MadePassword(r *http.Request, title, tenant, user string, password loom.Secret, back string) templ.Component {
 	at := s.signInAddress(r, tenant)
 	return adminview.Secret(adminview.SecretModel{
-		Title: title, Warning: "Copy the password now. It is shown this once; Loom keeps only a hash of it.", Back: back, Button: "I have copied the password",
+		Title: title, Warning: "Copy the password now. Loom shows it only once.", Back: back, Button: "I have copied the password",
 		Facts: []ui.Def{{Term: "Sign in at", Value: ui.CopyText(at, "address")}, {Term: "Tenant", Text: tenant, Mono: true}, {Term: "User name", Text: user, Mono: true},
 			{Term: "Password", Value: ui.CopyText(password.Reveal(), "password")}},
 		All: "Sign in at: " + at + "\nTenant: " + tenant + "\nUser name: " + user + "\nPassword: " + password.Reveal() + "\n", What: "the sign-in",

@@ -23,7 +23,7 @@ var remedies = map[loom.Kind]string{
 	loom.Unsolvable:      "Change the size, the services or the types.",
 	loom.Unauthenticated: "Sign in; you will come back here.",
 	loom.Forbidden:       "Ask an administrator of your tenant if you need this.",
-	loom.NotFound:        "It may have been removed, or the address is mistyped.",
+	loom.NotFound:        "It may have been removed, or the address may be wrong.",
 	loom.Conflict:        "Load the page again to see how things stand now.",
 	loom.Exhausted:       "Delete what is not needed, or ask an administrator for a larger quota.",
 	loom.Throttled:       "Wait a moment, then try again.",
@@ -86,7 +86,7 @@ func (s *Shared) errorToast(w http.ResponseWriter, r *http.Request, e *loom.Erro
 func (s *Shared) errorPage(w http.ResponseWriter, r *http.Request, e *loom.Error) {
 	m := layout.ErrorModel{
 		Headline: httpx.Title(e.Kind), Message: e.Message, Remedy: remedyOf(e),
-		Back: "To the clusters", BackHref: route.Clusters(), RequestID: httpx.RequestID(r),
+		Back: "View clusters", BackHref: route.Clusters(), RequestID: httpx.RequestID(r),
 	}
 	if e.Kind == loom.Unauthenticated {
 		m.Back, m.BackHref = "Sign in", route.Login("")

@@ -10,8 +10,8 @@ import (
 
 // shortcuts are the shortcuts; static/js/keys.js and palette.js do them.
 var shortcuts = []sharedview.KeyLine{
-	{Keys: []string{"Ctrl", "K"}, What: "Search everything (⌘ K on a Mac)"},
-	{Keys: []string{"/"}, What: "Search this list, else everything"},
+	{Keys: []string{"Ctrl", "K"}, What: "Search and commands (⌘ K on a Mac)"},
+	{Keys: []string{"/"}, What: "Search this list"},
 	{Keys: []string{"g", "c"}, What: "Go to the clusters"},
 	{Keys: []string{"g", "t"}, What: "Go to the templates"},
 	{Keys: []string{"g", "a"}, What: "Go to the activity"},
@@ -20,8 +20,8 @@ var shortcuts = []sharedview.KeyLine{
 	{Keys: []string{"k"}, What: "Previous row"},
 	{Keys: []string{"x"}, What: "Select the row, where rows can be selected"},
 	{Keys: []string{"Enter"}, What: "Open the row"},
-	{Keys: []string{"e"}, What: "Edit what the page shows"},
-	{Keys: []string{"o"}, What: "Open what the cluster serves"},
+	{Keys: []string{"e"}, What: "Edit"},
+	{Keys: []string{"o"}, What: "Open the cluster's page"},
 	{Keys: []string{"."}, What: "Open the menu of the page"},
 	{Keys: []string{"Esc"}, What: "Close a dialog or menu"},
 	{Keys: []string{"?"}, What: "This list"},

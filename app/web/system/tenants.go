@@ -342,7 +342,7 @@ func (s *Server) systemTenants(w http.ResponseWriter, r *http.Request, actor loo
 	if q != "" {
 		filters.Clear = route.SystemTenants()
 	}
-	m := adminview.PageModel{Title: "Tenants", Intro: "Organisations that share this installation. Each has users, a catalog, quotas and workers of its own.", Actions: []ui.ButtonModel{add},
+	m := adminview.PageModel{Title: "Tenants", Intro: "Organizations that share this installation, each with its own users, catalog, quotas and workers.", Actions: []ui.ButtonModel{add},
 		Parts: []templ.Component{adminview.Filters(filters), adminview.Table(grid)}, Calls: []ui.JSONCall{page.Call("list", http.MethodGet, "/v2/tenants", "")}}
 	page := page.SystemFrame("Tenants", route.SystemTenants())
 	return s.Sheet(w, r, actor, http.StatusOK, page, m)
