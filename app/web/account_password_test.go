@@ -109,7 +109,7 @@ func TestPasswordEndsTokens(t *testing.T) {
 
 	secret, old := token(), r.passwords["demo/user"].Reveal()
 	user.post("/account/password", "oldPassword", old, "password", "four words in a row", "repeat", "four words in a row").goes(t, "/account")
-	user.get("/account").shows(t, 200, "you are signed out everywhere else.")
+	user.get("/account").shows(t, 200, "You are signed out everywhere else.")
 	works(secret, true)
 	user.post("/account/password", "oldPassword", "wrong", "password", "another four words", "repeat", "another four words", "endTokens", "true").shows(t, 422)
 	works(secret, true)

@@ -124,13 +124,13 @@ func TestTokens(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)
 	v := r.signedIn("demo", "user")
-	v.get("/account/tokens").shows(t, 200, "You have no API tokens").hides(t, "catalog:write")
+	v.get("/account/tokens").shows(t, 200, "No API tokens yet").hides(t, "catalog:write")
 	v.post("/account/tokens", "name", "", "scopes", "read", "expires", "30").shows(t, 422, "A token has a name")
 	v.post("/account/tokens", "name", "x", "expires", "30").shows(t, 422, "Choose at least one scope")
 	v.post("/account/tokens", "name", "x", "scopes", "catalog:write", "expires", "30").shows(t, 422, "for administrators only")
 	v.post("/account/tokens", "name", "x", "scopes", "read", "expires", "4000").shows(t, 422, "Choose one of the lives that are offered.")
 
-	made := v.post("/account/tokens", "name", "nightly", "scopes", "clusters:write", "expires", "30").shows(t, 200, "It is shown this once", "/v2/whoami", "data-dirty")
+	made := v.post("/account/tokens", "name", "nightly", "scopes", "clusters:write", "expires", "30").shows(t, 200, "Loom shows it only once", "/v2/whoami", "data-dirty")
 	secret := secretText.FindString(made.body)
 	if secret == "" {
 		t.Fatal("the new token is not shown")
@@ -145,7 +145,7 @@ func TestTokens(t *testing.T) {
 	v.get(ask).shows(t, 200, "<html", "Revoke token nightly")
 	v.get(ask, "HX-Request", "true", "HX-Target", "dialog").shows(t, 200, "dialog-title", "data-close-dialog").hides(t, "<html")
 	v.post(ask).goes(t, "/account/tokens")
-	v.get("/account/tokens").shows(t, 200, "Revoked the token nightly.", "You have no API tokens")
+	v.get("/account/tokens").shows(t, 200, "Revoked the token nightly.", "No API tokens yet")
 	v.post(ask).shows(t, 404)
 }
 

@@ -544,7 +544,7 @@ func fittingPanel(v clusters.ClusterView, f changeForm, p clusters.PreviewView) 
 		m.Check.Warnings = append(m.Check.Warnings, "The provider needs "+missingLabels(p.Missing)+" when the preview is applied.")
 	}
 	if p.Before.Nodes != p.After.Nodes && p.Before.MaxNodes < loom.Unlimited {
-		m.Check.Facts = append(m.Check.Facts, ui.Def{Term: "Nodes of the tenant", Text: page.UsedOf(p.After.Nodes, p.Before.MaxNodes)})
+		m.Check.Facts = append(m.Check.Facts, ui.Def{Term: "Nodes used", Text: page.UsedOf(p.After.Nodes, p.Before.MaxNodes)})
 	}
 	if p.Kind == loom.ChangeExpand {
 		for _, n := range p.Nodes {

@@ -47,10 +47,10 @@ func checkPanel(actor loom.Actor, st *settled, r clusters.CheckResult) clustervi
 func checkFacts(r clusters.CheckResult) []ui.Def {
 	var facts []ui.Def
 	if r.Quota.MaxNodes < loom.Unlimited {
-		facts = append(facts, ui.Def{Term: "Nodes of the tenant", Text: page.UsedOf(r.Quota.Nodes, r.Quota.MaxNodes)})
+		facts = append(facts, ui.Def{Term: "Nodes used", Text: page.UsedOf(r.Quota.Nodes, r.Quota.MaxNodes)})
 	}
 	if r.Quota.MaxClusters < loom.Unlimited {
-		facts = append(facts, ui.Def{Term: "Clusters of the tenant", Text: page.UsedOf(r.Quota.Clusters, r.Quota.MaxClusters)})
+		facts = append(facts, ui.Def{Term: "Clusters used", Text: page.UsedOf(r.Quota.Clusters, r.Quota.MaxClusters)})
 	}
 	if r.Tasks > 0 {
 		facts = append(facts, ui.Def{Term: "How it runs", Text: ui.Count(r.Tasks, "task", "tasks") + " in " + ui.Count(r.Stages, "stage", "stages")})

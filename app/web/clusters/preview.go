@@ -388,10 +388,10 @@ func previewFacts(p clusters.PreviewView) []ui.Def {
 		facts = append(facts, ui.Def{Term: "Nodes", Text: strconv.Itoa(len(p.Nodes)-more) + " → " + ui.Count(len(p.Nodes), "node", "nodes")})
 	}
 	if p.Before.Nodes != p.After.Nodes && p.Before.MaxNodes < loom.Unlimited {
-		facts = append(facts, ui.Def{Term: "Quota of nodes", Text: quotaText(p.Before.Nodes, p.After.Nodes, p.Before.MaxNodes, "nodes of the tenant")})
+		facts = append(facts, ui.Def{Term: "Quota of nodes", Text: quotaText(p.Before.Nodes, p.After.Nodes, p.Before.MaxNodes, "nodes used")})
 	}
 	if p.Before.Clusters != p.After.Clusters && p.Before.MaxClusters < loom.Unlimited {
-		facts = append(facts, ui.Def{Term: "Quota of clusters", Text: quotaText(p.Before.Clusters, p.After.Clusters, p.Before.MaxClusters, "clusters of the tenant")})
+		facts = append(facts, ui.Def{Term: "Quota of clusters", Text: quotaText(p.Before.Clusters, p.After.Clusters, p.Before.MaxClusters, "clusters used")})
 	}
 	facts = append(facts, ui.Def{Term: "Template", Text: p.Template.Name + " " + ui.Version(p.Template.Version)}, ui.Def{Term: "Provider", Text: p.Provider.Name})
 	if p.Kind == loom.ChangeCreate {
