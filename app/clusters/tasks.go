@@ -240,21 +240,21 @@ func (t *Typical) of(g *TaskGroup) (time.Duration, bool) {
 
 // Remaining estimates how long an operation of these groups still takes: stage after
 // stage its slowest task that is left, or all that is left divided by the workers,
-// whichever is longer. pause is how long the last of the tasks that are tried again
-// still waits for that: what is behind it cannot begin before. False where nothing of
-// the kind ran before.
-func (t *Typical) Remaining(groups []TaskGroup, now time.Time, pause time.Duration) (time.Duration, bool) {
+// whichever is longer. late says that a task runs much longer than such tasks did, so that
+// nobody knows; known is false where nothing of the kind ran before.
+func (t *Typical) Remaining(groups []TaskGroup, now time.Time) (d time.Duration, known, late bool) {
 	if t.workers < 1 {
-		return 0, false
+		return 0, false, false
 	}
-	return remaining(groups, t.workers, now, pause, t.of)
+	return remaining(groups, t.workers, now, t.of)
 }
 
+// latePause is how much longer than twice the usual time a task takes before it is late.
+const latePause = 2 * time.Second
+
 // remaining is the sum over stages of the slowest task that is left, or the work that
-// is left divided by the workers. A task that takes longer than usual counts as nearly
-// done.
-func remaining(groups []TaskGroup, workers int, now time.Time, pause time.Duration, typical func(g *TaskGroup) (time.Duration, bool)) (time.Duration, bool) {
-	known := false
+// is left divided by the workers.
+func remaining(groups []TaskGroup, workers int, now time.Time, typical func(g *TaskGroup) (time.Duration, bool)) (left time.Duration, known, late bool) {
 	var work, path, stage time.Duration
 	level := 0
 	for i := range groups {
@@ -267,7 +267,9 @@ func remaining(groups []TaskGroup, workers int, now time.Time, pause time.Durati
 		d, ok := typical(g)
 		known = known || ok
 		if g.Status == loom.TaskRunning && !g.Started.IsZero() {
-			d = max(0, d-now.Sub(g.Started))
+			runs := now.Sub(g.Started)
+			late = late || ok && runs > 2*d+latePause
+			d = max(0, d-runs)
 		}
 		work += d * time.Duration(g.Count)
 		if g.Level != level {
@@ -275,5 +277,5 @@ func remaining(groups []TaskGroup, workers int, now time.Time, pause time.Durati
 		}
 		stage = max(stage, d)
 	}
-	return max(max(pause, 0)+path+stage, work/time.Duration(workers)), known
+	return max(path+stage, work/time.Duration(workers)), known, late
 }

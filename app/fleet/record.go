@@ -153,7 +153,7 @@ func (n *changes) compare(before, after store.HeldHealth) {
 	n.begin()
 	drifted := (len(before.Drift) > 0) != (len(after.Drift) > 0)
 	services := !maps.EqualFunc(before.Services, after.Services, func(a, b loom.ServiceHealth) bool { return a.Status == b.Status })
-	if before.Status != after.Status || services || drifted || before.Operation == 0 {
+	if before.Status != after.Status || services || drifted || before.Operation != after.Operation {
 		n.judged[after.Cluster], n.shown[after.Cluster] = true, after.Tenant
 	}
 	if before.Wanted && after.CheckedAt.After(before.CheckedAt) || before.Message != after.Message || !slices.Equal(before.Drift, after.Drift) {
@@ -171,7 +171,11 @@ func (f *Fleet) publish(ctx context.Context, tx *sqlx.Tx, n changes) error {
 		}
 		statuses, notices := map[loom.ClusterID]loom.HealthStatus{}, map[loom.ClusterID]loom.HealthNotice{}
 		for _, c := range held {
-			if status := loom.JudgeCluster(c.Nodes); status != c.Status {
+			status := loom.JudgeCluster(c.Nodes)
+			if c.Incomplete && !status.Bad() {
+				status = loom.HealthUnknown
+			}
+			if status != c.Status {
 				statuses[c.Cluster], notices[c.Cluster] = status, loom.HealthNotice{From: c.Status, To: status}
 				n.listed[c.Cluster] = c.Tenant
 			}

@@ -11,7 +11,8 @@ type HealthStatus string
 
 // Of a service: passing, failing, unknown, off (it need not run) and unchecked (nothing says
 // how). Of a node: healthy, failing, unreachable, stopped, gone, unknown, and changing while
-// an operation works on it. Of a cluster: healthy, degraded, failing, unknown and off.
+// an operation works on it. Of a cluster: healthy, degraded, failing, unknown, stopped (none of
+// its services is to run), unchecked (nothing checks those that run) and off.
 const (
 	HealthPassing     HealthStatus = "passing"
 	HealthHealthy     HealthStatus = "healthy"
@@ -27,7 +28,7 @@ const (
 )
 
 // ClusterHealthStatuses are those of clusters, the best first.
-var ClusterHealthStatuses = []HealthStatus{HealthHealthy, HealthDegraded, HealthFailing, HealthUnknown, HealthOff}
+var ClusterHealthStatuses = []HealthStatus{HealthHealthy, HealthDegraded, HealthFailing, HealthUnknown, HealthStopped, HealthUnchecked, HealthOff}
 
 // Bad reports whether the status says that something does not work.
 func (s HealthStatus) Bad() bool {
@@ -65,7 +66,8 @@ type ServiceHealth struct {
 }
 
 // After returns what is known after a result. started is when the service last started on the
-// node: until the grace has passed since, a failure does not count.
+// node: until the grace has passed since, a failure does not count, and the first result since
+// is about another run of it, so that one pass is enough.
 //
 // A service that is unknown becomes passing with its first passed check, and failing after as
 // many failures in a row as one that was passing.
@@ -93,7 +95,7 @@ func (h ServiceHealth) After(c ServiceCheck, r CheckResult, started time.Time) S
 		become(HealthPassing)
 		next.Message = ""
 	case r.Passed && next.Status == HealthFailing:
-		if next.Against = h.Against + 1; next.Against >= c.Passes {
+		if next.Against = h.Against + 1; next.Against >= c.Passes || h.CheckedAt.Before(started) {
 			become(HealthPassing)
 			next.Message = ""
 		}
@@ -282,8 +284,23 @@ type NodeHealth struct {
 	Drift []Drift
 }
 
-// ClusterHealth is what is known of a cluster and its nodes. CheckedAt is that of the node
-// that was checked longest ago. The zero status: nothing is known yet.
+// AsOf returns when somebody last saw what the status says, the zero time if nobody did: a
+// healthy node is as old as the pass of a service that is longest ago.
+func (n *NodeHealth) AsOf() time.Time {
+	at := n.CheckedAt
+	if n.Status != HealthHealthy {
+		return at
+	}
+	for _, s := range n.Services {
+		if s.Status == HealthPassing && s.PassedAt.Before(at) {
+			at = s.PassedAt
+		}
+	}
+	return at
+}
+
+// ClusterHealth is what is known of a cluster and its nodes. CheckedAt is when somebody last
+// saw what the status says. The zero status: nothing is known yet.
 type ClusterHealth struct {
 	Status    HealthStatus
 	Since     time.Time
@@ -310,24 +327,34 @@ func (h *ClusterHealth) Maintained(node NodeID) *Maintenance {
 	return nil
 }
 
-// OldestCheck returns when the node was checked that was checked longest ago, the zero time
-// if one never was.
-func OldestCheck(nodes []NodeHealth) time.Time {
-	var oldest time.Time
-	for i, n := range nodes {
-		if i == 0 || n.CheckedAt.Before(oldest) {
-			oldest = n.CheckedAt
+// HealthAsOf returns when somebody last saw what the status of a cluster says, the zero time if
+// nobody did: a bad one is as old as the latest look at a node that is bad, any other as the
+// oldest of all.
+func HealthAsOf(status HealthStatus, nodes []NodeHealth) time.Time {
+	var latest, oldest time.Time
+	for i := range nodes {
+		at := nodes[i].AsOf()
+		if i == 0 || at.Before(oldest) {
+			oldest = at
 		}
+		if (nodes[i].Status.Bad() || len(nodes[i].Drift) > 0) && at.After(latest) {
+			latest = at
+		}
+	}
+	if (status == HealthFailing || status == HealthDegraded) && !latest.IsZero() {
+		return latest
 	}
 	return oldest
 }
 
 // JudgeCluster returns the status of a cluster: failing when a checked service passes nowhere
 // or no node is reached, else degraded when a node is bad or drifted, else unknown when one
-// is, else healthy. Nodes that are off count for nothing; of those that are changing only the
+// is, else stopped when no service is to run, unchecked when nothing checks those that run, and
+// else healthy. Nodes that are off count for nothing; of those that are changing only the
 // services that pass.
 func JudgeCluster(nodes []NodeHealth) HealthStatus {
 	seen, reached, off, bad, unknown := 0, 0, 0, false, false
+	passing, stopped, unchecked := false, false, false
 	passes, fails := map[string]bool{}, map[string]bool{}
 	for _, n := range nodes {
 		switch n.Status {
@@ -353,7 +380,11 @@ func JudgeCluster(nodes []NodeHealth) HealthStatus {
 			case down || s.Status == HealthFailing:
 				fails[name] = true
 			case s.Status == HealthPassing || s.Status == HealthUnknown:
-				passes[name] = true
+				passes[name], passing = true, passing || s.Status == HealthPassing
+			case s.Status == HealthUnchecked:
+				unchecked = true
+			default:
+				stopped = true
 			}
 		}
 	}
@@ -373,8 +404,14 @@ func JudgeCluster(nodes []NodeHealth) HealthStatus {
 	switch {
 	case bad:
 		return HealthDegraded
-	case unknown:
+	case passing && !unknown:
+		return HealthHealthy
+	case unknown || len(passes) > 0:
 		return HealthUnknown
+	case unchecked:
+		return HealthUnchecked
+	case stopped:
+		return HealthStopped
 	}
 	return HealthHealthy
 }

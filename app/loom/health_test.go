@@ -54,6 +54,45 @@ func TestServiceHealthAfter(t *testing.T) {
 	}
 }
 
+// TestServiceHealthAfterStart: what failed before a service was started again is over with the
+// first pass since, and only with that one.
+func TestServiceHealthAfterStart(t *testing.T) {
+	t.Parallel()
+	check := ServiceCheck{Command: "true", Interval: 60, Failures: 3, Passes: 2, Grace: 60}
+	started := checkedFrom.Add(time.Minute)
+	failing := ServiceHealth{Status: HealthFailing, Since: checkedFrom, CheckedAt: checkedFrom, Message: "exit status 7"}
+	if h := failing.After(check, CheckResult{At: started, Passed: true}, started); h.Status != HealthPassing || h.Message != "" {
+		t.Errorf("the first pass since the start made it %+v", h)
+	}
+	h := failing.After(check, CheckResult{At: started, Message: "exit status 7"}, started)
+	if h = h.After(check, CheckResult{At: started.Add(time.Second), Passed: true}, started); h.Status != HealthFailing {
+		t.Errorf("one pass after a failure since the start made it %+v", h)
+	}
+}
+
+// TestHealthAsOf: a status is as old as the look that says so.
+func TestHealthAsOf(t *testing.T) {
+	t.Parallel()
+	at := func(seconds int) time.Time { return checkedFrom.Add(time.Duration(seconds) * time.Second) }
+	suspect := NodeHealth{Status: HealthHealthy, CheckedAt: at(60), Services: map[string]ServiceHealth{
+		"nginx": {Status: HealthPassing, CheckedAt: at(60), PassedAt: at(20), Against: 1}, "idle": {Status: HealthOff}}}
+	failing := NodeHealth{Status: HealthFailing, CheckedAt: at(70)}
+	for name, c := range map[string]struct {
+		status HealthStatus
+		nodes  []NodeHealth
+		want   time.Time
+	}{
+		"nobody looked":                      {HealthUnknown, nil, time.Time{}},
+		"a failure that is not certain":      {HealthHealthy, []NodeHealth{suspect}, at(20)},
+		"a bad node is as old as its look":   {HealthDegraded, []NodeHealth{suspect, failing}, at(70)},
+		"the oldest of those that are right": {HealthHealthy, []NodeHealth{{Status: HealthHealthy, CheckedAt: at(50)}, {Status: HealthHealthy, CheckedAt: at(40)}}, at(40)},
+	} {
+		if got := HealthAsOf(c.status, c.nodes); !got.Equal(c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
 func TestServiceHealthIgnoresLateResults(t *testing.T) {
 	t.Parallel()
 	check := ServiceCheck{Command: "true", Failures: 1}
@@ -165,8 +204,12 @@ func TestJudgeCluster(t *testing.T) {
 		"no node is reached":                    {[]NodeHealth{node(HealthUnreachable), node(HealthGone)}, HealthFailing},
 		"one of two nodes without checks gone":  {[]NodeHealth{node(HealthHealthy), node(HealthGone)}, HealthDegraded},
 		"drifted":                               {[]NodeHealth{{Status: HealthHealthy, Drift: []Drift{{Kind: DriftSize}}}}, HealthDegraded},
-		"unchecked services do not matter":      {[]NodeHealth{node(HealthHealthy, HealthUnchecked)}, HealthHealthy},
-		"services that are off do not matter":   {[]NodeHealth{node(HealthHealthy, HealthOff)}, HealthHealthy},
+		"no services":                           {[]NodeHealth{node(HealthHealthy)}, HealthHealthy},
+		"nothing checks its services":           {[]NodeHealth{node(HealthHealthy, HealthUnchecked), node(HealthHealthy, HealthOff)}, HealthUnchecked},
+		"unchecked services beside others":      {[]NodeHealth{node(HealthHealthy, pass, HealthUnchecked)}, HealthHealthy},
+		"all services are off":                  {[]NodeHealth{node(HealthHealthy, HealthOff), node(HealthHealthy, HealthOff)}, HealthStopped},
+		"services that are off beside others":   {[]NodeHealth{node(HealthHealthy, pass, HealthOff)}, HealthHealthy},
+		"no service has been checked":           {[]NodeHealth{node(HealthHealthy, HealthUnknown)}, HealthUnknown},
 		"unknown where it has not been checked": {[]NodeHealth{node(HealthHealthy, HealthUnknown), node(HealthFailing, fail)}, HealthDegraded},
 	} {
 		if got := JudgeCluster(c.nodes); got != c.want {

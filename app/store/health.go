@@ -14,15 +14,20 @@ import (
 	"loom/app/loom"
 )
 
-// HealthChannel is the NOTIFY channel that tells provisioners that somebody asked for checks.
+// HealthChannel is the NOTIFY channel that tells provisioners that somebody asked for checks, or
+// that an operation has ended.
 const HealthChannel = "loom_health"
+
+// latestWork is the number of the latest operation of cluster c that worked on its services or
+// machines: adding keys leaves both alone, and what is known of them stands.
+const latestWork = `coalesce((SELECT o.number FROM operations o WHERE o.cluster_id = c.id AND o.number <= c.latest_operation AND o.action <> 'cluster_authorize' ORDER BY o.number DESC LIMIT 1), c.latest_operation)`
 
 // healthNodes reads every node that has a machine: what is known of it changes with
 // operations only, and each process finds its share by itself.
 const healthNodes = `
-SELECT n.id, n.tenant_id, n.cluster_id, n.incarnation, c.latest_operation AS operation, coalesce(n.results->>'local_host', '') AS local_host, n.service_states,
+SELECT n.id, n.tenant_id, n.cluster_id, n.incarnation, ` + latestWork + ` AS operation, coalesce(n.results->>'local_host', '') AS local_host, n.service_states,
        n.id IN (SELECT t.node_id FROM operations o JOIN tasks t ON t.operation_id = o.id
-                WHERE o.status IN ('running', 'failing', 'rolling_back') AND NOT t.gate AND t.status IN ('blocked', 'ready', 'running')) AS changing,
+                WHERE o.status IN ('running', 'failing', 'rolling_back') AND o.action <> 'cluster_authorize' AND NOT t.gate AND t.status IN ('blocked', 'ready', 'running')) AS changing,
        CASE WHEN h.wanted_at > coalesce(h.checked_at, '-infinity') THEN h.wanted_at END AS wanted_at
 FROM clusters c JOIN nodes n ON n.cluster_id = c.id LEFT JOIN node_health h ON h.node_id = n.id
 WHERE c.status <> 'terminated' AND n.state = 'ready' AND ($1 = '' OR n.tenant_id = $1)
@@ -141,9 +146,9 @@ ON CONFLICT DO NOTHING`
 	healthColumns = `h.node_id, h.tenant_id, h.cluster_id, h.status, h.since, h.seen_at, h.checked_at, h.changed_at, h.interval_s, h.message, h.down_since, h.listed, h.listed_at, h.missing_since, h.cpu, h.memory, h.disk, h.services,
        h.boot_id, h.machine, h.drift`
 	lockHealth = `
-SELECT ` + healthColumns + `, h.incarnation, h.operation, n.incarnation AS now_incarnation, c.latest_operation AS now_operation, n.state = 'ready' AS ready,
+SELECT ` + healthColumns + `, h.incarnation, h.operation, n.incarnation AS now_incarnation, ` + latestWork + ` AS now_operation, n.state = 'ready' AS ready,
        coalesce(h.wanted_at > coalesce(h.checked_at, '-infinity'), false) AS wanted,
-       EXISTS (SELECT FROM tasks t JOIN operations o ON o.id = t.operation_id WHERE t.id = n.task_id AND o.status IN ('running', 'failing', 'rolling_back')) AS busy,
+       EXISTS (SELECT FROM tasks t JOIN operations o ON o.id = t.operation_id WHERE t.id = n.task_id AND o.status IN ('running', 'failing', 'rolling_back') AND o.action <> 'cluster_authorize') AS busy,
        EXISTS (SELECT FROM maintenance m WHERE m.cluster_id = n.cluster_id AND (m.node_id IS NULL OR m.node_id = n.id) AND m.until > now()) AS maintained,
        EXISTS (SELECT FROM operations o WHERE o.cluster_id = c.id AND o.number = c.latest_operation AND o.status IN ('paused', 'not_submitted')) AS waiting
 FROM node_health h JOIN nodes n ON n.id = h.node_id JOIN clusters c ON c.id = n.cluster_id
@@ -305,8 +310,8 @@ const (
 INSERT INTO cluster_health (cluster_id, tenant_id, status)
 SELECT id, tenant_id, 'unknown' FROM clusters WHERE id = ANY($1) AND status <> 'terminated' ORDER BY id ON CONFLICT DO NOTHING`
 	lockClusterHealth = `
-SELECT h.cluster_id, h.tenant_id, h.status FROM cluster_health h
-WHERE h.cluster_id = ANY($1) ORDER BY h.cluster_id FOR UPDATE`
+SELECT h.cluster_id, h.tenant_id, h.status, c.status = 'incomplete' AS incomplete FROM cluster_health h JOIN clusters c ON c.id = h.cluster_id
+WHERE h.cluster_id = ANY($1) ORDER BY h.cluster_id FOR UPDATE OF h`
 	healthOfClusters = `
 SELECT ` + healthColumns + ` FROM node_health h JOIN nodes n ON n.id = h.node_id AND n.state = 'ready' WHERE h.cluster_id = ANY($1)`
 )
@@ -316,7 +321,9 @@ type ClusterHealthRow struct {
 	Cluster loom.ClusterID
 	Tenant  loom.TenantID
 	Status  loom.HealthStatus
-	Nodes   []loom.NodeHealth
+	// Incomplete says that its create failed: whatever its machines say, it does not work yet.
+	Incomplete bool
+	Nodes      []loom.NodeHealth
 }
 
 // LockClusterHealth locks what is known of clusters, and reads their nodes after that: who
@@ -327,9 +334,10 @@ func LockClusterHealth(ctx context.Context, tx *sqlx.Tx, clusters []loom.Cluster
 		return nil, wrap(err, "begin to record the health of %d clusters", len(clusters))
 	}
 	var rows []struct {
-		Cluster int64             `db:"cluster_id"`
-		Tenant  loom.TenantID     `db:"tenant_id"`
-		Status  loom.HealthStatus `db:"status"`
+		Cluster    int64             `db:"cluster_id"`
+		Tenant     loom.TenantID     `db:"tenant_id"`
+		Status     loom.HealthStatus `db:"status"`
+		Incomplete bool              `db:"incomplete"`
 	}
 	if err := sqlx.SelectContext(ctx, tx, &rows, lockClusterHealth, ids); err != nil {
 		return nil, wrap(err, "lock the health of %d clusters", len(clusters))
@@ -348,7 +356,7 @@ func LockClusterHealth(ctx context.Context, tx *sqlx.Tx, clusters []loom.Cluster
 	}
 	out := make([]ClusterHealthRow, len(rows))
 	for i, r := range rows {
-		out[i] = ClusterHealthRow{loom.ClusterID(r.Cluster), r.Tenant, r.Status, of[r.Cluster]}
+		out[i] = ClusterHealthRow{loom.ClusterID(r.Cluster), r.Tenant, r.Status, r.Incomplete, of[r.Cluster]}
 	}
 	return out, nil
 }
@@ -447,7 +455,7 @@ FROM clusters c LEFT JOIN cluster_health h ON h.cluster_id = c.id AND c.status <
 	if health.Repair, err = repairPolicy(own.Policy, own.Template); err != nil {
 		return health, fmt.Errorf("read the repair policy of cluster %s: %w", cluster, err)
 	}
-	health.CheckedAt = loom.OldestCheck(health.Nodes)
+	health.CheckedAt = loom.HealthAsOf(health.Status, health.Nodes)
 	health.Maintenance, err = maintenanceOf(ctx, q, tenant, cluster)
 	return health, err
 }
@@ -469,8 +477,13 @@ func WantChecks(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, cluster 
 	if err != nil || n == 0 {
 		return 0, wrap(err, "ask for checks of cluster %s", cluster)
 	}
-	_, err = tx.ExecContext(ctx, `SELECT pg_notify($1, '')`, HealthChannel)
-	return int(n), wrap(err, "wake those who check")
+	return int(n), wakeWatchers(ctx, tx)
+}
+
+// wakeWatchers lets provisioners read at once which nodes are to be looked at.
+func wakeWatchers(ctx context.Context, tx *sqlx.Tx) error {
+	_, err := tx.ExecContext(ctx, `SELECT pg_notify($1, '')`, HealthChannel)
+	return wrap(err, "wake those who check")
 }
 
 // HealthFiguresAllTenants counts nodes and clusters by health, and incidents that last.

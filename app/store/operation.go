@@ -241,6 +241,9 @@ func EndOperation(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, status l
 	if err := noticeEnd(ctx, tx, op); err != nil {
 		return err
 	}
+	if err := wakeWatchers(ctx, tx); err != nil { // what they knew of its nodes is out of date
+		return err
+	}
 	if err := TellOwner(ctx, tx, op.Tenant, op.Ref.Cluster, op.RequestedBy, op.Ref.Cluster.String()+"/"+strconv.Itoa(op.Ref.Number)); err != nil {
 		return err
 	}

@@ -29,11 +29,12 @@ type Watcher interface {
 const (
 	shareEvery   = 10 * time.Second // reading which nodes there are
 	watchTick    = time.Second
-	pingRate     = 170   // signs of life a second, where there are many nodes
-	maxPings     = 1_000 // at once; a machine that does not answer holds one for 5 s
-	maxLooks     = 64    // at once
-	mostFailures = 3     // connections in a row that make a node unreachable
-	doubtAbove   = 3     // suspects, and a fifth of the nodes that answer
+	pingRate     = 170             // signs of life a second, where there are many nodes
+	maxPings     = 1_000           // at once; a machine that does not answer holds one for 5 s
+	maxLooks     = 64              // at once
+	mostFailures = 3               // connections in a row that make a node unreachable
+	askedPause   = 5 * time.Second // between looks that somebody asked for
+	doubtAbove   = 3               // suspects, and a fifth of the nodes that answer
 )
 
 // pauseAfter are the pauses before the second and the third connection to a node that did
@@ -76,6 +77,9 @@ type watched struct {
 	// urgent says that its next look goes before those of others: somebody asked for it, the
 	// machine did not answer, or a service has just begun to fail.
 	urgent bool
+	// asked is how many looks are still to follow within seconds because somebody asked for a
+	// check: one result alone seldom changes what is known.
+	asked int
 	// told says that it is recorded to be changing.
 	told bool
 	// load adds up the load of its machine since the last point.
@@ -108,9 +112,12 @@ func (l *session) watch(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-wakeups:
-			h.readAt = time.Time{}
-			h.round(ctx, &running, time.Now())
+		case <-wakeups: // many operations may end in a second
+			now := time.Now()
+			again := now.Sub(h.readAt) < watchTick
+			if h.readAt = (time.Time{}); !again {
+				h.round(ctx, &running, now)
+			}
 		case e := <-h.ended:
 			h.take(e, time.Now())
 		case now := <-tick.C:
@@ -168,7 +175,7 @@ func (h *health) read(ctx context.Context, now time.Time) error {
 		case w.node.Incarnation != n.Incarnation || w.node.Operation != n.Operation || w.node.Changing != n.Changing:
 			w.nextLook, w.due, w.nextSums, w.failures, w.urgent = now, nil, now, 0, true
 		case n.WantedAt.After(w.node.WantedAt): // whoever asks again and again must not hide that it does not answer
-			w.nextLook, w.due, w.nextSums, w.urgent = now, nil, now, true
+			w.nextLook, w.due, w.nextSums, w.urgent, w.asked = now, nil, now, true, mostFailures
 		}
 		w.told = w.told && n.Changing && w.node.Operation == n.Operation
 		if w.node.Incarnation != n.Incarnation {
@@ -364,6 +371,7 @@ func (h *health) take(e looked, now time.Time) {
 
 // plan sets the times of the next checks, and the interval that really holds.
 func (h *health) plan(w *watched, e *looked, now time.Time) {
+	w.asked = max(0, w.asked-1)
 	stretched := time.Duration(len(h.nodes)) * time.Second / time.Duration(h.rate())
 	next, shortest := time.Time{}, time.Duration(0)
 	due := map[string]time.Time{}
@@ -373,7 +381,9 @@ func (h *health) plan(w *watched, e *looked, now time.Time) {
 		}
 		if r := e.seen.Services[s.Name]; r.Checked {
 			period := max(s.Check.Period(!r.Passed), e.look.Least)
-			if r.Passed { // of a failure the next ones say soon whether it lasts
+			if w.asked > 0 {
+				period = max(askedPause, e.look.Least)
+			} else if r.Passed { // of a failure the next ones say soon whether it lasts
 				period = max(period, stretched)
 			}
 			due[s.Name] = now.Add(period)

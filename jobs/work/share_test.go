@@ -87,15 +87,18 @@ func TestPlan(t *testing.T) {
 		services []loom.ServiceLook
 		failed   string
 		least    time.Duration
+		asked    int
 		next     time.Duration
 		interval time.Duration
 	}{
-		"no service":           {1, nil, "", 0, time.Minute, time.Minute},
-		"nothing is checked":   {1, []loom.ServiceLook{{Name: "a", Status: loom.HealthUnchecked}}, "", 0, time.Minute, time.Minute},
-		"the shortest":         {1, []loom.ServiceLook{{Name: "a", Check: check(30)}, {Name: "b", Check: check(300)}}, "", 0, 30 * time.Second, 30 * time.Second},
-		"soon after a failure": {1, []loom.ServiceLook{{Name: "a", Check: check(300)}}, "a", 0, 15 * time.Second, 300 * time.Second},
-		"many nodes":           {4000, []loom.ServiceLook{{Name: "a", Check: check(60)}}, "", 0, 100 * time.Second, 100 * time.Second},
-		"the template's":       {1, []loom.ServiceLook{{Name: "a", Check: check(60)}}, "", 10 * time.Minute, 10 * time.Minute, 10 * time.Minute},
+		"no service":           {1, nil, "", 0, 0, time.Minute, time.Minute},
+		"nothing is checked":   {1, []loom.ServiceLook{{Name: "a", Status: loom.HealthUnchecked}}, "", 0, 0, time.Minute, time.Minute},
+		"the shortest":         {1, []loom.ServiceLook{{Name: "a", Check: check(30)}, {Name: "b", Check: check(300)}}, "", 0, 0, 30 * time.Second, 30 * time.Second},
+		"soon after a failure": {1, []loom.ServiceLook{{Name: "a", Check: check(300)}}, "a", 0, 0, 15 * time.Second, 300 * time.Second},
+		"many nodes":           {4000, []loom.ServiceLook{{Name: "a", Check: check(60)}}, "", 0, 0, 100 * time.Second, 100 * time.Second},
+		"somebody asked":       {1, []loom.ServiceLook{{Name: "a", Check: check(60)}}, "", 0, 2, 5 * time.Second, 60 * time.Second},
+		"the last of those":    {1, []loom.ServiceLook{{Name: "a", Check: check(60)}}, "", 0, 1, 60 * time.Second, 60 * time.Second},
+		"the template's":       {1, []loom.ServiceLook{{Name: "a", Check: check(60)}}, "", 10 * time.Minute, 0, 10 * time.Minute, 10 * time.Minute},
 	} {
 		h := &health{p: &Provisioner{HealthRate: 40}, nodes: map[loom.NodeID]*watched{}}
 		for i := range c.nodes {
@@ -105,7 +108,7 @@ func TestPlan(t *testing.T) {
 		for _, s := range c.services {
 			e.seen.Services[s.Name] = loom.ServiceSeen{Checked: s.Status == "", Passed: s.Name != c.failed}
 		}
-		w := &watched{}
+		w := &watched{asked: c.asked}
 		h.plan(w, &e, now)
 		if next := w.nextLook.Sub(now); next != c.next || e.seen.Interval != c.interval {
 			t.Errorf("%s: next in %s every %s, want %s and %s", name, next, e.seen.Interval, c.next, c.interval)

@@ -27,9 +27,10 @@ const (
 	estimatesMost = 500
 )
 
-// left says how long an operation that runs may still take, "" where that is not known.
+// left says how long an operation that runs may still take, "" where that is not known: nothing
+// of the kind ran before, or a task that failed waits to be tried again.
 func (s *Server) left(ctx context.Context, actor loom.Actor, v clusters.ClusterView, op loom.Operation) (string, error) {
-	if op.Status != loom.OperationRunning || op.Started.IsZero() {
+	if op.Status != loom.OperationRunning || op.Started.IsZero() || op.Again > 0 {
 		return "", nil
 	}
 	key := [2]string{string(actor.Tenant), v.Provider.Type}
@@ -43,18 +44,12 @@ func (s *Server) left(ctx context.Context, actor loom.Actor, v clusters.ClusterV
 	if err != nil {
 		return "", err
 	}
-	tries, err := nextTries(ctx, s.Clusters, actor, op)
-	if err != nil {
-		return "", err
-	}
-	pause := time.Duration(0)
-	if len(tries) > 0 {
-		pause = tries[len(tries)-1].At.Sub(s.Now())
-	}
-	d, known := typical.Remaining(groups, s.Now(), pause)
+	d, known, late := typical.Remaining(groups, s.Now())
 	switch {
 	case !known:
 		return "", nil
+	case late:
+		return "longer than usual", nil
 	case d < time.Second:
 		return "nearly done", nil
 	}
