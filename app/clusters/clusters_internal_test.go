@@ -49,22 +49,25 @@ func freePlaces(t *testing.T, u *Clusters) (free int) {
 	return free
 }
 
-// What waits to be tried again is waited for; work for all workers goes on meanwhile.
-func TestRemainingIncludesThePause(t *testing.T) {
+// The slowest of each stage or the work of all counts, and a task that takes much longer than
+// usual leaves nothing to tell.
+func TestRemaining(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	groups := []TaskGroup{
-		{Level: 1, Action: loom.ActionCreate, Status: loom.TaskComplete, Count: 4},
-		{Level: 2, Action: loom.ActionConfirm, Status: loom.TaskReady, Count: 2, Again: 1},
-		{Level: 3, Action: loom.ActionStart, Status: loom.TaskBlocked, Count: 2},
-	}
 	usual := func(*TaskGroup) (time.Duration, bool) { return 2 * time.Second, true }
 	for _, c := range []struct {
-		workers     int
-		pause, want time.Duration
-	}{{4, 0, 4 * time.Second}, {4, 30 * time.Second, 34 * time.Second}, {4, -time.Minute, 4 * time.Second}, {1, time.Second, 8 * time.Second}} {
-		if d, known := remaining(groups, c.workers, now, c.pause, usual); !known || d != c.want {
-			t.Errorf("%d workers, pause %s: %s (%v), want %s", c.workers, c.pause, d, known, c.want)
+		workers int
+		runs    time.Duration
+		want    time.Duration
+		late    bool
+	}{{4, 0, 4 * time.Second, false}, {1, 0, 8 * time.Second, false}, {4, time.Second, 3 * time.Second, false}, {4, 3 * time.Second, 2 * time.Second, false}, {4, time.Minute, 2 * time.Second, true}} {
+		groups := []TaskGroup{
+			{Level: 1, Action: loom.ActionCreate, Status: loom.TaskComplete, Count: 4},
+			{Level: 2, Action: loom.ActionConfirm, Status: loom.TaskRunning, Started: now.Add(-c.runs), Count: 2},
+			{Level: 3, Action: loom.ActionStart, Status: loom.TaskBlocked, Count: 2},
+		}
+		if d, known, late := remaining(groups, c.workers, now, usual); !known || d != c.want || late != c.late {
+			t.Errorf("%d workers, running for %s: %s (%v, late %v), want %s, late %v", c.workers, c.runs, d, known, late, c.want, c.late)
 		}
 	}
 }

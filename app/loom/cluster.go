@@ -63,6 +63,16 @@ type Progress struct {
 	Started, Ended time.Time
 }
 
+// awaitsFor is how long after an operation the first look is waited for; later it counts as
+// missing.
+const awaitsFor = 2 * time.Minute
+
+// AwaitsLook reports whether the first look after the end of the operation is still to come:
+// what was seen before, at a time, says nothing of the present. Adding keys changes nothing.
+func (p *Progress) AwaitsLook(seen, now time.Time) bool {
+	return p.Action != ClusterAuthorize && seen.Before(p.Ended) && now.Sub(p.Ended) < awaitsFor
+}
+
 // ClusterSummary is a row of the list of clusters.
 type ClusterSummary struct {
 	ID          ClusterID

@@ -49,6 +49,10 @@ func (o *Operation) Refused() bool {
 	return o.Status == OperationFailed && o.Started.IsZero()
 }
 
+// Continues reports whether it goes on with the one that it concerns, a retry, with changes or
+// without.
+func (o *Operation) Continues() bool { return o.Retries || o.Mends }
+
 // NeverBegan reports whether it ended before it began: refused, or aborted while it
 // waited.
 func (o *Operation) NeverBegan() bool { return o.Status.Final() && o.Started.IsZero() }

@@ -20,7 +20,7 @@ type NodeModel struct {
 	// Title is what it is called: "Node 1001".
 	Title, Hostname string
 	// Trouble says why it is in a bad state, empty for another one.
-	Trouble  string
+	Trouble  []TroubleLine
 	State    ui.State
 	Facts    []ui.Def
 	Services []NodeService

@@ -7,6 +7,14 @@ import (
 	"loom/views/ui"
 )
 
+// TroubleLine is something that is wrong, with the node on which it is and what most likely
+// helps, where there is such a thing. Bad tells it from what is only noted.
+type TroubleLine struct {
+	Node, Href, Text string
+	Bad              bool
+	Fix              ui.ButtonModel
+}
+
 // HeadModel is the top of every page of a cluster.
 type HeadModel struct {
 	ID loom.ClusterID
@@ -17,7 +25,9 @@ type HeadModel struct {
 	Template, Icon string
 	State          ui.State
 	// Trouble says what is wrong on nodes, one line each.
-	Trouble []string
+	Trouble []TroubleLine
+	// Start starts the services, where all were stopped.
+	Start ui.ButtonModel
 	// Locked says that the cluster is protected.
 	Locked bool
 	// Open leads to what its services serve, "" where nothing does. Scale is the other
@@ -81,8 +91,9 @@ type OperationPanel struct {
 	Running  []TaskLink
 	Retrying RetryList
 	Failure  *FailureModel
-	// Actions are what can be done about it now.
+	// Actions are what can be done about it now, first what most likely helps; Menu has the rest.
 	Actions []ui.ButtonModel
+	Menu    []ui.MenuItem
 	// Note is one more sentence.
 	Note string
 }
@@ -113,6 +124,9 @@ type TaskLink struct {
 
 // FailureModel is the first cause of a failed operation.
 type FailureModel struct {
+	// Cause is the sentence that most likely says why, Message what the task says of itself,
+	// empty where that is the same. Task is empty for a failure of no task.
+	Cause               string
 	Task, Href, Message string
 	// Lines are the last of its log.
 	Lines []ui.LogLine
@@ -412,8 +426,9 @@ type RepairPolicyForm struct {
 type RepairAsk struct {
 	Cluster  loom.ClusterID
 	Incident int64
-	// Label is empty where nobody is asked.
+	// Label is empty where nobody is asked; Kind makes the first one the primary button.
 	Label string
+	Kind  ui.ButtonKind
 	Text  string
 	// Operation leads to the repair, "" for none.
 	Operation string
@@ -430,8 +445,10 @@ type MaintenanceForm struct {
 type IncidentsModel struct {
 	ID loom.ClusterID
 	// Live is where the list is fetched again.
-	Live  string
-	Now   time.Time
+	Live string
+	Now  time.Time
+	// None says that there are no incidents, and what is checked.
+	None  string
 	Rows  []IncidentRow
 	Pages ui.PaginationModel
 	// Drift is what is not as Loom left it now.

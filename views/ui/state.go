@@ -88,6 +88,10 @@ func ClusterBadge(status loom.ClusterStatus, p loom.Progress, h loom.ClusterHeal
 		} else if p.Status == loom.OperationAborted {
 			state = State{Word: capital(p.Action.Verb()) + " aborted", Icon: "ban", Tone: ToneWarn}
 		}
+	case status == loom.ClusterActive && h.Status != loom.HealthOff && p.AwaitsLook(h.CheckedAt, now):
+		state = CheckingState()
+	case status == loom.ClusterActive && h.Status == loom.HealthStopped: // its services, as somebody wanted
+		state = StoppedState()
 	case status == loom.ClusterActive && h.Status != "" && h.Status != loom.HealthOff:
 		if state = HealthState(h.Status, h.CheckedAt, now); len(h.Maintenance) > 0 {
 			state.Tone = ToneIdle
@@ -97,6 +101,12 @@ func ClusterBadge(status loom.ClusterStatus, p loom.Progress, h loom.ClusterHeal
 	}
 	return state
 }
+
+// CheckingState is that of what an operation has just changed, until somebody looks.
+func CheckingState() State { return State{Word: "Checking…", Icon: "ring", Tone: ToneIdle} }
+
+// StoppedState is that of a cluster or node whose services were all stopped.
+func StoppedState() State { return State{Word: "Stopped", Icon: "square", Tone: ToneIdle} }
 
 func capital(s string) string {
 	if s == "" {
@@ -168,7 +178,7 @@ var healthStates = map[loom.HealthStatus]State{
 	loom.HealthDegraded:    {Word: "Degraded", Icon: "alert", Tone: ToneWarn},
 	loom.HealthFailing:     {Word: "Failing", Icon: "error", Tone: ToneBad},
 	loom.HealthUnreachable: {Word: "Unreachable", Icon: "error", Tone: ToneBad},
-	loom.HealthStopped:     {Word: "Stopped", Icon: "square", Tone: ToneBad},
+	loom.HealthStopped:     {Word: "Machine stopped", Icon: "square", Tone: ToneBad},
 	loom.HealthGone:        {Word: "Gone", Icon: "ban", Tone: ToneBad},
 	loom.HealthChanging:    {Word: "Changing", Icon: "ring", Tone: ToneRun},
 	loom.HealthUnknown:     {Word: "Unknown", Icon: "circle", Tone: ToneWarn},

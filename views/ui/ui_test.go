@@ -192,6 +192,12 @@ func TestClusterBadge(t *testing.T) {
 	healthy := loom.ClusterHealth{Status: loom.HealthHealthy, CheckedAt: now}
 	maintained := healthy
 	maintained.Maintenance = []loom.Maintenance{{}}
+	ended := func(action loom.ClusterAction, ago time.Duration) loom.Progress {
+		p := began(action, loom.OperationComplete, 2, 2)
+		p.Ended = now.Add(-ago)
+		return p
+	}
+	failing := loom.ClusterHealth{Status: loom.HealthFailing, CheckedAt: now.Add(-time.Minute)}
 	for want, c := range map[string]struct {
 		status loom.ClusterStatus
 		p      loom.Progress
@@ -210,6 +216,11 @@ func TestClusterBadge(t *testing.T) {
 		"Inconsistent warn":       {loom.ClusterInconsistent, began(loom.ClusterExpand, loom.OperationComplete, 2, 2), healthy},
 		"Adding keys 50 % run":    {loom.ClusterActive, began(loom.ClusterAuthorize, loom.OperationRunning, 1, 2), healthy},
 		"Deleting 0 % run":        {loom.ClusterPending, began(loom.ClusterDelete, loom.OperationRunning, 0, 9), healthy},
+		"Checking… idle":          {loom.ClusterActive, ended(loom.RepairRestart, time.Second), failing},
+		"Failing bad":             {loom.ClusterActive, ended(loom.ClusterAuthorize, time.Second), failing},
+		"Unknown warn":            {loom.ClusterActive, ended(loom.ClusterCreate, time.Hour), loom.ClusterHealth{Status: loom.HealthUnknown}},
+		"Stopped idle":            {loom.ClusterActive, ended(loom.StopServices, time.Hour), loom.ClusterHealth{Status: loom.HealthStopped, CheckedAt: now}},
+		"Not checked idle":        {loom.ClusterActive, ended(loom.ClusterCreate, time.Hour), loom.ClusterHealth{Status: loom.HealthUnchecked, CheckedAt: now}},
 		"Restarting services run": {loom.ClusterPending, began(loom.RepairRestart, loom.OperationRunning, 0, 0), healthy},
 	} {
 		s := ui.ClusterBadge(c.status, c.p, c.h, now)

@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/a-h/templ"
 
@@ -19,13 +20,25 @@ func clusterActions(actor loom.Actor, v clusters.ClusterView) []ui.MenuItem {
 	}
 	at := func(verb loom.ChangeKind) string { return route.ClusterVerb(v.ID, string(verb)) }
 	services := func(verb string) string { return route.ClusterServices(v.ID, verb) }
+	add, start, stop := v.Allowed[loom.ChangeAddServices], v.Allowed[loom.ChangeStart], v.Allowed[loom.ChangeStop]
+	if v.Status == loom.ClusterActive {
+		if !slices.ContainsFunc(v.Template.Compatibility.Services, func(name string) bool { _, there := v.Services[name]; return !there }) {
+			add = cmp.Or(add, "The cluster has all services of its template.")
+		}
+		if allServices(v, loom.ServiceStarted) && !v.Health.Status.Bad() {
+			start = cmp.Or(start, "All services run.")
+		}
+		if allServices(v, loom.ServiceStopped) {
+			stop = cmp.Or(stop, "All services are stopped.")
+		}
+	}
 	items := []ui.MenuItem{
 		{Label: "Scale", Icon: "layers", Href: route.ClusterScale(v.ID), WhyNot: v.Allowed[loom.ChangeExpand]},
 		{Label: "Change config", Icon: "settings", Href: route.ClusterVerb(v.ID, "reconfigure"), WhyNot: v.Allowed[loom.ChangeConfigure]},
-		{Label: "Add services", Icon: "plus", Href: services("add"), WhyNot: v.Allowed[loom.ChangeAddServices]},
+		{Label: "Add services", Icon: "plus", Href: services("add"), WhyNot: add},
 		{Label: "Remove services", Icon: "minus", Href: services("remove"), WhyNot: v.Allowed[loom.ChangeRemoveServices]},
-		{Label: "Start services", Icon: "play", Href: services("start"), WhyNot: v.Allowed[loom.ChangeStart], Divider: true, Attrs: ui.OpensDialog(services("start"))},
-		{Label: "Stop services", Icon: "square", Href: services("stop"), WhyNot: v.Allowed[loom.ChangeStop], Attrs: ui.OpensDialog(services("stop"))},
+		{Label: "Start services", Icon: "play", Href: services("start"), WhyNot: start, Divider: true, Attrs: ui.OpensDialog(services("start"))},
+		{Label: "Stop services", Icon: "square", Href: services("stop"), WhyNot: stop, Attrs: ui.OpensDialog(services("stop"))},
 		{Label: "Restart services", Icon: "rotate", Href: services("restart"), WhyNot: v.Allowed[loom.ChangeRestart], Attrs: ui.OpensDialog(services("restart"))},
 	}
 	if len(v.Health.Nodes) > 0 && v.Status == loom.ClusterActive && actor.May(loom.Operate, loom.OwnedBy(v.Owner)) == nil {
@@ -99,7 +112,14 @@ func serviceActions(v clusters.ClusterView, service string) []ui.MenuItem {
 		label, icon string
 	}{{loom.ChangeStart, "Start", "play"}, {loom.ChangeStop, "Stop", "square"}, {loom.ChangeRestart, "Restart", "rotate"}} {
 		at := route.ClusterService(v.ID, service, string(a.verb))
-		items = append(items, ui.MenuItem{Label: a.label, Icon: a.icon, Href: at, WhyNot: v.Allowed[a.verb], Attrs: ui.OpensDialog(at)})
+		why := v.Allowed[a.verb]
+		if on, started := serviceCounts(v, service, loom.ServiceStarted); a.verb == loom.ChangeStart && on == started && !v.Health.Status.Bad() {
+			why = cmp.Or(why, "It runs on all its nodes.")
+		}
+		if on, stopped := serviceCounts(v, service, loom.ServiceStopped); a.verb == loom.ChangeStop && on == stopped {
+			why = cmp.Or(why, "It is stopped on all its nodes.")
+		}
+		items = append(items, ui.MenuItem{Label: a.label, Icon: a.icon, Href: at, WhyNot: why, Attrs: ui.OpensDialog(at)})
 	}
 	return items
 }
@@ -116,6 +136,9 @@ func buttons(items []ui.MenuItem) []ui.ButtonModel {
 	}
 	return out
 }
+
+// retryLabel is the button that runs what is left of an operation.
+const retryLabel = "Retry"
 
 // operationActions is what can be done about an operation: while it runs, and after it
 // failed when it is the latest.
@@ -150,7 +173,7 @@ func operationActions(v clusters.ClusterView, op loom.Operation) []ui.ButtonMode
 		}
 	default:
 		out = append(out,
-			ui.ButtonModel{Label: "Retry failed", Icon: "rotate", Href: verb("retry"), WhyNot: v.Allowed[loom.ChangeRetry], Attrs: ui.OpensDialog(verb("retry"))},
+			ui.ButtonModel{Label: retryLabel, Icon: "rotate", Href: verb("retry"), WhyNot: v.Allowed[loom.ChangeRetry], Attrs: ui.OpensDialog(verb("retry"))},
 			ui.ButtonModel{Label: "Roll back", Icon: "back", Href: verb("rollback"), WhyNot: v.Allowed[loom.ChangeRollback], Attrs: titled("Restores the state before the operation")})
 	}
 	return out

@@ -61,18 +61,3 @@ func addressChoices(nodes []loom.Node, present addressChoice, href func(addressC
 	m.Options = []ui.Tab{{Label: "access", Href: href(addressAccess), Current: present == addressAccess}, {Label: "bind (internal)", Href: href(addressBind), Current: present == addressBind}}
 	return m
 }
-
-// oneAddress says that nodes have both addresses, and that these are the same.
-func oneAddress(nodes []loom.Node) bool {
-	both := 0
-	for _, n := range nodes {
-		access, bind := n.Addresses[loom.AccessV4], n.Addresses[loom.BindV4]
-		if n.State == loom.NodeDeleted || access == "" || bind == "" {
-			continue
-		}
-		if both++; access != bind {
-			return false
-		}
-	}
-	return both > 0
-}

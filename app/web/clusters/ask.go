@@ -48,7 +48,7 @@ func (s *Server) showAsk(w http.ResponseWriter, r *http.Request, actor loom.Acto
 	if m.Heavy { // its name is typed on the page of the preview
 		m.Hash = ""
 	}
-	m.Title, m.Apply, m.EditHref = changeTitle(v, f)+"?", changeTitle(v, f), ""
+	m.Title, m.Apply, m.EditHref = changeTitle(v, f)+"?", changeButton(v, f), ""
 	if changePages[f.Kind].parts != nil {
 		m.EditHref = route.Query(r.URL.Path, queryPairs(r.URL.Query())...)
 	}
@@ -115,13 +115,13 @@ func begun(kind loom.ChangeKind, name string, ref loom.OperationRef) httpx.Flash
 	case loom.ChangeStart, loom.ChangeStop, loom.ChangeRestart:
 		text = kind.Change().Doing + " of " + name + "."
 	case loom.ChangeRetry:
-		text = "Retrying on " + name + "."
+		text = "Retrying " + name + "."
 	case loom.ChangeRepair:
 		text = "Repairing " + name + "."
 	case loom.ChangeSync:
 		return httpx.Flash{Tone: "ok", Text: name + " has the newest version of its template."}
 	}
-	return httpx.Flash{Tone: "ok", Text: text, URL: route.Operation(ref), Link: "View the plan"}
+	return httpx.Flash{Tone: "ok", Text: text, URL: route.Operation(ref), Link: "View"}
 }
 
 // effectLines are what a preview changes, a line each, as a form keeps them.

@@ -77,7 +77,7 @@ func init() { // a literal would refer to itself
 		loom.ChangeRestart:        {lead: "Each service is stopped after those that need it and started before them; the preview names them all."},
 		loom.ChangeUpgrade:        {lead: "The newest versions of services and of their files replace those of the cluster, a few nodes at a time: stop, install, configure, start. New labels and descriptions alone change nothing.", live: true, parts: (*Server).upgradeParts},
 		loom.ChangeResize:         {lead: "Replaces machines, a few at a time. Numbers and host names stay.", lost: lostWarning, live: true, parts: (*Server).resizeParts},
-		loom.ChangeRepair:         {lead: "Replacing a node deletes its machine, or finds it gone, and creates another with its number, host name and services. The other ways keep the machine.", lost: lostWarning, live: true, parts: (*Server).repairParts},
+		loom.ChangeRepair:         {lead: "Repairs nodes. Only Replace creates another machine, with the number, host name and services of the node.", live: true, parts: (*Server).repairParts},
 		loom.ChangeRollback:       {lead: "Restores the nodes, services, versions and config from before the operation. Deletes the machines that it created. Disks of other machines are not changed."},
 		loom.ChangeRetry:          {lead: "The tasks that are not complete run again. What finished stays finished, unless you change it here.", live: true, parts: (*Server).retryParts},
 		loom.ChangeSync:           {lead: "The cluster’s copy of its template, and of how its services are checked, becomes the newest version. Nothing changes on its machines; later operations follow the new rules."},
@@ -95,9 +95,6 @@ func (s *Server) changeModel(ctx context.Context, actor loom.Actor, v clusters.C
 		Back: route.Cluster(v.ID), WhyNot: v.Allowed[f.verb()],
 	}
 	m.Hidden = f.hidden(v)
-	if f.Kind == loom.ChangeRepair && !loom.RepairHow(f.of("how")).Replaces() {
-		m.Lost = ""
-	}
 	if f.Revision != "" {
 		m.Lead = "A config that the cluster has had comes back. Services are configured again with it."
 	}
@@ -118,12 +115,26 @@ func changeTitle(v clusters.ClusterView, f changeForm) string {
 		return "Restore config " + f.Revision + " of " + v.Name
 	case f.Service != "":
 		return page.Capital(string(f.Kind)) + " " + f.Service + " of " + v.Name
-	case f.Kind == loom.ChangeRetry:
-		return "Retry operation " + f.Operation + " of " + v.Name
-	case f.Kind == loom.ChangeRollback:
-		return "Roll back operation " + f.Operation + " of " + v.Name
+	case f.Kind == loom.ChangeRetry || f.Kind == loom.ChangeRollback:
+		what := "operation " + f.Operation
+		if v.Latest != nil && strconv.Itoa(v.Latest.Ref.Number) == f.Operation {
+			what = v.Latest.Action.Verb()
+		}
+		return words + " " + what + " of " + v.Name
 	}
 	return words + " " + v.Name
+}
+
+// changeButton is the button that begins a change whose dialog has its title.
+func changeButton(v clusters.ClusterView, f changeForm) string {
+	switch f.Kind {
+	case loom.ChangeStart, loom.ChangeStop, loom.ChangeRestart:
+		if f.Service != "" {
+			return page.Capital(string(f.Kind)) + " " + f.Service
+		}
+		return page.Capital(f.Kind.Change().Verb)
+	}
+	return changeTitle(v, f)
 }
 
 func (s *Server) scaleParts(ctx context.Context, actor loom.Actor, v clusters.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
@@ -163,7 +174,7 @@ func leavingPart(v clusters.ClusterView, f changeForm, p *clusters.PreviewView, 
 	m.For = f.of("numMachines")
 	m.Leaving = &ui.ChoiceModel{Name: "nodes", Legend: "Nodes to remove", Help: "Chosen by Loom. You can change them. " + lostWarning}
 	for _, n := range removable(v) {
-		c := ui.Choice{Value: string(n.ID), Label: page.ShortHost(n.Hostname), Description: strings.Join(n.Services, ", "), Checked: slices.Contains(ticked, string(n.ID))}
+		c := ui.Choice{Value: string(n.ID), Label: page.NodeNumber(n.Hostname), Description: strings.Join(n.Services, ", "), Checked: slices.Contains(ticked, string(n.ID))}
 		if n.Leaving {
 			c.Facts = []string{"leaving already"}
 		}
@@ -179,7 +190,7 @@ func deadPart(v clusters.ClusterView, f changeForm, leaving []string) *ui.Choice
 		Help: "For nodes that do not answer: their machines are deleted at once."}
 	for _, n := range removable(v) {
 		if id := string(n.ID); slices.Contains(leaving, id) {
-			c := ui.Choice{Value: id, Label: page.ShortHost(n.Hostname), Checked: slices.Contains(f.list("dead"), id)}
+			c := ui.Choice{Value: id, Label: page.NodeNumber(n.Hostname), Checked: slices.Contains(f.list("dead"), id)}
 			if n.State == loom.NodeFailed {
 				c.Facts = []string{"its last task failed"}
 			}
@@ -232,15 +243,25 @@ func (s *Server) repairParts(ctx context.Context, actor loom.Actor, v clusters.C
 	if err != nil {
 		return nil, "", err
 	}
+	broken, mildest := repairFirst(v, failed)
+	ticked, how := f.list("nodes"), loom.RepairHow(f.of("how"))
+	if len(ticked) == 0 && how == "" && len(errs.Items) == 0 { // nothing was chosen yet
+		ticked = broken
+	}
+	how = cmp.Or(how, mildest)
 	picker := ui.ChoiceModel{Name: "nodes", Legend: "Nodes", Filter: "Filter nodes", Error: errs.For("nodes")}
 	for _, n := range v.Nodes {
-		c := ui.Choice{Value: string(n.ID), Label: page.ShortHost(n.Hostname), Description: strings.Join(n.Services, ", "),
-			Facts: []string{strings.ToLower(standingOf(v, &n).state().Word)}, Checked: slices.Contains(f.list("nodes"), string(n.ID))}
+		state := nodeState(v, &n, s.Now())
+		c := ui.Choice{Value: string(n.ID), Label: page.NodeNumber(n.Hostname), Description: strings.Join(n.Services, ", "),
+			Facts: []string{strings.TrimSpace(strings.ToLower(state.Word) + " " + state.Detail)}, Checked: slices.Contains(ticked, string(n.ID))}
+		for _, line := range nodeTrouble(v, &n) {
+			c.Facts = append(c.Facts, line.Text)
+		}
 		if n.Leaving {
 			c.Facts = append(c.Facts, "leaving; replacing keeps it")
 		}
 		if task, is := failed[n.ID]; is {
-			c.Facts = append(c.Facts, fmt.Sprintf("task %d, %s, failed: %s", task.Ref.Number, task.Action, task.Message))
+			c.Facts = append(c.Facts, fmt.Sprintf("%s failed: %s", strings.TrimSpace(string(task.Action)+" "+task.Service), task.Message))
 		}
 		picker.Choices = append(picker.Choices, c)
 	}
@@ -248,29 +269,56 @@ func (s *Server) repairParts(ctx context.Context, actor loom.Actor, v clusters.C
 		return nil, "The cluster has no nodes to repair.", nil
 	}
 	services := ui.ChoiceModel{Name: "services", Legend: "Services", Filter: "Filter services", Optional: true, Error: errs.For("services"),
-		Help: "Only for a restart and to put back files. None chosen means all that should run."}
+		Help: "To restart or to restore files of. None chosen means all that should run."}
 	for _, name := range slices.Sorted(maps.Keys(v.Services)) {
 		services.Choices = append(services.Choices, ui.Choice{Value: name, Label: name, Description: v.Services[name].Description, Checked: slices.Contains(f.list("services"), name)})
 	}
-	parts := []clusterview.FormPart{{Cards: repairCards(f, errs)}, {Picker: &picker}}
+	parts := []clusterview.FormPart{{Picker: &picker}, {Cards: repairCards(how, errs)}}
 	if len(services.Choices) > 0 {
-		parts = append(parts, clusterview.FormPart{Picker: &services})
+		parts = append(parts, clusterview.FormPart{Fold: "Only some services", Open: len(f.list("services")) > 0 || services.Error != "", More: []clusterview.FormPart{{Picker: &services}}})
 	}
 	return parts, "", nil
+}
+
+// repairFirst are the nodes that are bad or had a task that failed, and the mildest repair that
+// suits all of them.
+func repairFirst(v clusters.ClusterView, failed map[loom.NodeID]loom.Task) (nodes []string, how loom.RepairHow) {
+	how = loom.RepairByRestart
+	need := func(least loom.RepairHow) {
+		if slices.Index(loom.RepairHows, least) > slices.Index(loom.RepairHows, how) {
+			how = least
+		}
+	}
+	for _, n := range v.Nodes {
+		h, _ := healthOf(v, n.ID)
+		task, hasFailed := failed[n.ID]
+		switch {
+		case h.Status == loom.HealthGone, n.State == loom.NodeFailed && !serviceFailed(&n), hasFailed && task.Service == "":
+			need(loom.RepairByReplacement)
+		case h.Status.Silent():
+			need(loom.RepairByReboot)
+		case hasFailed:
+			need(loom.RepairByConfigure)
+		case h.Status.Bad():
+		default:
+			continue
+		}
+		nodes = append(nodes, string(n.ID))
+	}
+	return nodes, how
 }
 
 // repairTexts are the words of the ways to repair nodes: of forms and of menus.
 var repairTexts = map[loom.RepairHow]struct{ label, menu, icon, help string }{
 	loom.RepairByRestart:     {"Restart services", "Restart services…", "rotate", "Stops and starts them."},
-	loom.RepairByConfigure:   {"Put back files", "Put back files…", "file", "Stops the services, configures them again and starts them."},
+	loom.RepairByConfigure:   {"Restore files", "Restore files…", "file", "Stops the services, configures them again and starts them."},
 	loom.RepairByReboot:      {"Reboot", "Reboot…", "server", "Starts a machine that is stopped, restarts one that runs, and starts its services."},
 	loom.RepairByReplacement: {"Replace", "Replace…", "shield", "Another machine takes its place. What is on the disks is lost."},
 }
 
 // repairCards choose the way to repair nodes.
-func repairCards(f changeForm, errs ui.FormErrors) *ui.ChoiceModel {
-	m := ui.ChoiceModel{Name: "how", Legend: "How", Error: errs.For("how")}
-	chosen := cmp.Or(loom.RepairHow(f.of("how")), loom.RepairByReplacement)
+func repairCards(chosen loom.RepairHow, errs ui.FormErrors) *ui.ChoiceModel {
+	m := ui.ChoiceModel{Name: "how", Legend: "Method", Error: errs.For("how")}
 	for _, how := range loom.RepairHows {
 		text := repairTexts[how]
 		m.Choices = append(m.Choices, ui.Choice{Value: string(how), Label: text.label, Description: text.help, Checked: how == chosen})
@@ -550,7 +598,7 @@ func fittingPanel(v clusters.ClusterView, f changeForm, p clusters.PreviewView) 
 		for _, n := range p.Nodes {
 			if n.State == loom.NodePlanned && n.Incarnation == 1 {
 				m.Coming = append(m.Coming, clusterview.ComingNode{
-					Hostname: page.ShortHost(n.Hostname), Services: strings.Join(n.Services, ", "), Hardware: n.HardwareType, Image: n.ImageType})
+					Hostname: page.NodeNumber(n.Hostname), Services: strings.Join(n.Services, ", "), Hardware: n.HardwareType, Image: n.ImageType})
 			}
 		}
 	} else if p.Kind != loom.ChangeShrink {

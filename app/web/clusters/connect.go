@@ -31,7 +31,7 @@ func (s *Server) connectPart(ctx context.Context, actor loom.Actor, v clusters.C
 		return m, err
 	}
 	m.Key = keyModel(v, actor, &c)
-	m.AllNodes, m.OneAddress = route.Query(route.ClusterNodes(v.ID), "view", "flat", addressParam, string(choice)), oneAddress(v.Nodes)
+	m.AllNodes = route.Query(route.ClusterNodes(v.ID), "view", "flat", addressParam, string(choice))
 	m.Addresses = addressChoices(v.Nodes, choice, func(c addressChoice) string {
 		return route.Query(route.Cluster(v.ID), addressParam, string(c)) + "#" + clusterview.PartConnect.ID()
 	})
@@ -45,7 +45,7 @@ func (s *Server) connectPart(ctx context.Context, actor loom.Actor, v clusters.C
 		}
 		command, why := c.command(&n)
 		shown := clusterview.ConnectNode{
-			Hostname: page.ShortHost(n.Hostname), Href: at(route.Node(v.ID, n.ID)), Command: command, WhyNot: why,
+			Hostname: page.NodeNumber(n.Hostname), Href: at(route.Node(v.ID, n.ID)), Command: command, WhyNot: why,
 		}
 		shown.Links = nodeLinks(v, n)
 		shown.Links = shown.Links[:min(len(shown.Links), serviceLinksShown)]

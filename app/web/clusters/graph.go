@@ -94,7 +94,7 @@ func boxNode(plan loom.Plan, b draw.Box, l graphLabels) ui.DAGNode {
 		return n
 	}
 	task := plan.Tasks[b.Tasks[0]-1]
-	host := page.ShortHost(l.host(task))
+	host := page.NodeNumber(l.host(task))
 	n.Line = host
 	if task.Service != "" {
 		n.Line = task.Service + " " + strconv.Itoa(task.NodeNumber)

@@ -1,12 +1,14 @@
 package clusters
 
 import (
-	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"loom/app/clusters"
 	"loom/app/fleet"
@@ -44,7 +46,7 @@ func (s *Server) showHealth(w http.ResponseWriter, r *http.Request, actor loom.A
 	for _, announced := range v.Health.Maintenance {
 		text := "Maintenance"
 		if i := slices.IndexFunc(v.Nodes, func(n loom.Node) bool { return n.ID == announced.Node }); i >= 0 {
-			text += " of " + page.ShortHost(v.Nodes[i].Hostname)
+			text += " of " + page.NodeNumber(v.Nodes[i].Hostname)
 		}
 		m.Maintenance = append(m.Maintenance, text+" until "+ui.ViewerOf(r.Context()).Moment(announced.Until)+", announced by "+string(announced.By)+": "+announced.Reason)
 	}
@@ -60,14 +62,22 @@ func (s *Server) incidentsPart(ctx context.Context, actor loom.Actor, v clusters
 	if err != nil {
 		return m, err
 	}
+	m.None = noIncidents(v)
+	asked := false
 	for _, i := range list.Items {
-		row := clusterview.IncidentRow{Text: incidentText(i), Message: i.Message, Hostname: page.ShortHost(i.Hostname), Href: route.Node(v.ID, i.Node), Since: i.Since, Lasted: s.elapsed(i.Since, i.Ended), Over: !i.Ended.IsZero()}
+		row := clusterview.IncidentRow{Text: incidentText(i), Message: incidentMessage(i), Hostname: page.NodeNumber(i.Hostname), Href: route.Node(v.ID, i.Node), Since: i.Since, Over: !i.Ended.IsZero()}
+		if row.Over {
+			row.Lasted = s.elapsed(i.Since, i.Ended)
+		}
 		if !row.Over && v.Status != loom.ClusterTerminated {
 			row.Repair, row.RepairWhyNot = repairOf(i), v.Allowed[loom.ChangeRepair]
 		}
-		row.Ask = askOf(i)
+		row.Ask = askOf(actor, i)
 		if row.Over || v.Status == loom.ClusterTerminated || actor.May(loom.Operate, loom.OwnedBy(v.Owner)) != nil {
 			row.Ask.Label = ""
+		}
+		if row.Ask.Label != "" && !asked {
+			row.Ask.Kind, asked = ui.Primary, true
 		}
 		switch {
 		case i.Kind == loom.IncidentStopped || i.Kind == loom.IncidentGone: // that says it all
@@ -88,6 +98,31 @@ func (s *Server) incidentsPart(ctx context.Context, actor loom.Actor, v clusters
 		}
 	}
 	return m, nil
+}
+
+// noIncidents says that there are none, and what is checked.
+func noIncidents(v clusters.ClusterView) string {
+	switch {
+	case v.Status == loom.ClusterTerminated:
+		return "No incidents. The cluster is deleted, and nothing is checked."
+	case v.Health.Status == loom.HealthOff:
+		return "No incidents. Checks are off."
+	case len(v.Health.Nodes) == 0:
+		return "No incidents. Nothing has been checked yet."
+	case v.Health.Status == loom.HealthStopped:
+		return "No incidents. Loom checks that machines answer; the services are stopped."
+	}
+	checked := 0
+	for name := range v.Services {
+		if slices.ContainsFunc(v.Health.Nodes, func(n loom.NodeHealth) bool { s := n.Services[name].Status; return s != "" && s != loom.HealthUnchecked && s != loom.HealthOff }) {
+			checked++
+		}
+	}
+	text := "No incidents. Loom checks " + ui.Count(len(v.Health.Nodes), "machine", "machines")
+	if checked > 0 {
+		text += " and " + ui.Count(checked, "service", "services")
+	}
+	return text + "."
 }
 
 // incidentText names what went wrong.
@@ -114,6 +149,14 @@ func incidentText(i loom.Incident) string {
 	return string(i.Kind)
 }
 
+// incidentMessage is what a check said, without what the text of the incident says.
+func incidentMessage(i loom.Incident) string {
+	if i.Kind == loom.IncidentService && i.Message != "" {
+		return page.Capital(causeOf(i.Service, i.Message))
+	}
+	return i.Message
+}
+
 // repairOf is the form with the repair that suits an incident, "" where none does.
 func repairOf(i loom.Incident) string {
 	how := i.Kind.Repair()
@@ -135,7 +178,11 @@ func repairOf(i loom.Incident) string {
 var accepts = map[loom.IncidentKind]string{loom.IncidentService: "Restart", loom.IncidentStopped: "Start machine", loom.IncidentUnreachable: "Reboot machine", loom.IncidentGone: "Replace machine"}
 
 // askOf is what was decided about an incident, or the question what becomes of it.
-func askOf(i loom.Incident) clusterview.RepairAsk {
+func askOf(actor loom.Actor, i loom.Incident) clusterview.RepairAsk {
+	who := "You"
+	if i.DecidedBy != actor.User {
+		who = string(i.DecidedBy)
+	}
 	a := clusterview.RepairAsk{Cluster: i.Cluster, Incident: i.ID}
 	if i.Asks() {
 		if a.Label = accepts[i.Kind]; i.Kind == loom.IncidentService {
@@ -153,9 +200,9 @@ func askOf(i loom.Incident) clusterview.RepairAsk {
 	case loom.RepairBegun:
 		a.Text = "Repaired automatically."
 	case loom.RepairAccepted:
-		a.Text = "Repair accepted by " + string(i.DecidedBy) + "."
+		a.Text = who + " accepted the repair."
 	case loom.RepairDeclined:
-		a.Text = "Repair declined by " + string(i.DecidedBy) + "."
+		a.Text = who + " dismissed it."
 	case loom.RepairAsked:
 	}
 	return a
@@ -203,7 +250,7 @@ func (s *Server) changeRepairPolicy(w http.ResponseWriter, r *http.Request, acto
 func (s *Server) acceptRepair(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	return s.decideRepair(w, r, actor, func(v clusters.ClusterView, incident int64) (string, string, error) {
 		ref, err := s.Fleet.Accept(r.Context(), actor, incident, s.Clusters.BeginRepair)
-		return route.Operation(ref), "Began the repair of " + v.Name + ".", err
+		return route.Operation(ref), "Repairing " + v.Name + ".", err
 	})
 }
 
@@ -305,22 +352,130 @@ func healthOf(v clusters.ClusterView, id loom.NodeID) (h loom.NodeHealth, ok boo
 	return v.Health.Nodes[at], true
 }
 
-// trouble says what is wrong on the nodes of a cluster, one line each, at most most.
-func trouble(v clusters.ClusterView, most int) []string {
-	var lines []string
-	for _, n := range v.Nodes {
-		h, ok := healthOf(v, n.ID)
-		if !ok {
-			continue
+// troubleLines is how many lines the top of a cluster's page has for what is wrong.
+const troubleLines = 5
+
+// trouble says what is wrong on the nodes of a cluster, one line each, the first of them.
+func trouble(v clusters.ClusterView) []clusterview.TroubleLine {
+	var lines []clusterview.TroubleLine
+	for i := range v.Nodes {
+		n := &v.Nodes[i]
+		for _, line := range nodeTrouble(v, n) {
+			line.Node, line.Href = page.NodeNumber(n.Hostname), route.Node(v.ID, n.ID)
+			lines = append(lines, line)
 		}
-		host := page.ShortHost(n.Hostname)
-		if h.Status.Bad() {
-			lines = append(lines, host+": "+cmp.Or(h.Message, ui.HealthState(h.Status, h.SeenAt, h.SeenAt).Word+"."))
+		if h, ok := healthOf(v, n.ID); ok {
+			for _, text := range driftLines(page.NodeNumber(n.Hostname), h) {
+				lines = append(lines, clusterview.TroubleLine{Text: text})
+			}
 		}
-		lines = append(lines, driftLines(host, h)...)
-		if len(lines) > most {
-			return append(lines[:most], "…")
+		if len(lines) > troubleLines {
+			return append(lines[:troubleLines], clusterview.TroubleLine{Text: "…"})
 		}
 	}
+	return append(lines, stoppedServices(v)...)
+}
+
+// nodeTrouble says what is wrong on a node, each with what most likely helps.
+func nodeTrouble(v clusters.ClusterView, n *loom.Node) []clusterview.TroubleLine {
+	h, ok := healthOf(v, n.ID)
+	if !ok || v.Status != loom.ClusterActive {
+		return nil
+	}
+	fix := func(label string, how loom.RepairHow, services ...string) ui.ButtonModel {
+		why, offered := v.Allowed[loom.ChangeRepair]
+		if !offered {
+			return ui.ButtonModel{}
+		}
+		b := ui.ButtonModel{Label: label, Small: true, Icon: repairTexts[how].icon, Href: route.ClusterRepairBy(v.ID, how, services, n.ID), WhyNot: why}
+		if !how.Replaces() {
+			b.Attrs = ui.OpensDialog(b.Href)
+		}
+		return b
+	}
+	switch h.Status {
+	case loom.HealthStopped:
+		return []clusterview.TroubleLine{{Text: h.Message, Bad: true, Fix: fix("Start machine…", loom.RepairByReboot)}}
+	case loom.HealthUnreachable:
+		return []clusterview.TroubleLine{{Text: h.Message, Bad: true, Fix: fix("Reboot…", loom.RepairByReboot)}}
+	case loom.HealthGone:
+		return []clusterview.TroubleLine{{Text: h.Message, Bad: true, Fix: fix("Replace…", loom.RepairByReplacement)}}
+	}
+	var lines []clusterview.TroubleLine
+	for _, name := range slices.Sorted(maps.Keys(h.Services)) {
+		switch s := h.Services[name]; {
+		case s.Status == loom.HealthFailing:
+			lines = append(lines, clusterview.TroubleLine{Text: page.Capital(causeOf(name, s.Message)) + ".", Bad: true, Fix: fix("Restart "+name+"…", loom.RepairByRestart, name)})
+		case s.Status == loom.HealthPassing && s.Against > 0:
+			lines = append(lines, clusterview.TroubleLine{Text: page.Capital(causeOf(name, s.Message)) + ". Checking again."})
+		}
+	}
+	if h.Status == loom.HealthFailing && !slices.ContainsFunc(lines, func(l clusterview.TroubleLine) bool { return l.Bad }) { // the disk, or the sign-in
+		lines = append(lines, clusterview.TroubleLine{Text: h.Message, Bad: true})
+	}
 	return lines
+}
+
+// exitStatus is what a check says of itself before what it printed.
+var exitStatus = regexp.MustCompile(`^exit status \d+: `)
+
+// causeOf is the message of a check of a service, without what tells a reader nothing, and
+// with the name of the service.
+func causeOf(service, message string) string {
+	message = strings.TrimSuffix(exitStatus.ReplaceAllString(message, ""), ".")
+	switch {
+	case message == "":
+		return service + " fails"
+	case strings.Contains(message, service):
+		return message
+	}
+	return service + ": " + message
+}
+
+// stoppedServices names the services that were stopped on all their nodes while others run.
+func stoppedServices(v clusters.ClusterView) []clusterview.TroubleLine {
+	if v.Status != loom.ClusterActive || v.Health.Status == loom.HealthStopped {
+		return nil
+	}
+	var lines []clusterview.TroubleLine
+	for _, name := range slices.Sorted(maps.Keys(v.Services)) {
+		on, stopped := serviceCounts(v, name, loom.ServiceStopped)
+		if on == 0 || stopped < on {
+			continue
+		}
+		line := clusterview.TroubleLine{Text: name + " is stopped."}
+		if why, offered := v.Allowed[loom.ChangeStart]; offered {
+			at := route.ClusterService(v.ID, name, string(loom.ChangeStart))
+			line.Fix = ui.ButtonModel{Label: "Start " + name + "…", Icon: "play", Small: true, Href: at, WhyNot: why, Attrs: ui.OpensDialog(at)}
+		}
+		lines = append(lines, line)
+	}
+	if len(lines) == len(v.Services) {
+		return nil // the state of the cluster says so
+	}
+	return lines
+}
+
+// serviceCounts returns on how many nodes a service is, and on how many in a state.
+func serviceCounts(v clusters.ClusterView, service string, state loom.ServiceState) (on, in int) {
+	for i := range v.Nodes {
+		if n := &v.Nodes[i]; slices.Contains(n.Services, service) && n.State != loom.NodeDeleted {
+			on++
+			if n.ServiceStates[service] == state {
+				in++
+			}
+		}
+	}
+	return on, in
+}
+
+// allServices reports whether all services of a cluster are in a state on all nodes, and there
+// are some.
+func allServices(v clusters.ClusterView, state loom.ServiceState) bool {
+	for name := range v.Services {
+		if on, in := serviceCounts(v, name, state); in < on {
+			return false
+		}
+	}
+	return len(v.Services) > 0
 }

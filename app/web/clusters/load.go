@@ -2,8 +2,12 @@ package clusters
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"net/http"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/a-h/templ"
@@ -30,7 +34,35 @@ func (s *Server) nodeLoad(r *http.Request, actor loom.Actor, v clusters.ClusterV
 	if len(load.CPU) == 0 {
 		return clusterview.NodeLoad(ui.ChartModel{}, noLoad(v, n.ID)), nil
 	}
-	return clusterview.NodeLoad(loadChart(load, ui.ViewerOf(r.Context())), ""), nil
+	chart := loadChart(load, ui.ViewerOf(r.Context()))
+	if text := fewPoints(chart); text != "" {
+		return clusterview.NodeLoad(ui.ChartModel{}, text), nil
+	}
+	return clusterview.NodeLoad(chart, ""), nil
+}
+
+// fewest is how many places with values a picture of a load needs.
+const fewest = 3
+
+// fewPoints says the latest values of a load that is known at fewer places than make a
+// picture, "" of others.
+func fewPoints(chart ui.ChartModel) string {
+	known, parts := 0, []string{}
+	for _, series := range chart.Series {
+		n, latest := 0, math.NaN()
+		for _, value := range series.Values {
+			if !math.IsNaN(value) {
+				n, latest = n+1, value
+			}
+		}
+		if known = max(known, n); n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %.0f %%", series.Name, latest))
+		}
+	}
+	if known >= fewest || len(parts) == 0 {
+		return ""
+	}
+	return strings.Join(parts, " · ") + ". The chart starts after " + strconv.Itoa(fewest) + " measurements."
 }
 
 // fillLoads adds to rows how much CPU their machines had in use over the last day.
@@ -46,8 +78,12 @@ func (s *Server) fillLoads(ctx context.Context, actor loom.Actor, id loom.Cluste
 	return err
 }
 
-// loadChart draws a load.
+// loadChart draws a load over the whole of the last day.
 func loadChart(load loom.NodeLoad, see ui.Viewer) ui.ChartModel {
+	before := max(0, loom.LoadPoints-len(load.CPU)) / loadShown * loadShown
+	load.Start = load.Start.Add(-time.Duration(before) * loom.LoadStep)
+	unknown := slices.Repeat([]int{-1}, before)
+	load.CPU, load.Memory, load.Disk = slices.Concat(unknown, load.CPU), slices.Concat(unknown, load.Memory), slices.Concat(unknown, load.Disk)
 	chart := ui.ChartModel{ID: "node-load", Title: "Last 24 hours", Unit: "%", Lines: true, PlaceWord: "From",
 		Series: []ui.ChartSeries{{Name: "CPU", Values: means(load.CPU)}, {Name: "Memory", Values: means(load.Memory)}, {Name: "Disk", Values: means(load.Disk)}}}
 	for at := range chart.Series[0].Values {

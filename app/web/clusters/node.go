@@ -67,9 +67,7 @@ func (s *Server) nodeModel(v clusters.ClusterView, n loom.Node, actor loom.Actor
 		Command: command, WhyNot: why, Live: self(c.choice), Log: route.NodeLog(v.ID, n.ID), Addresses: addressChoices([]loom.Node{n}, c.choice, self),
 		Leaving: n.Leaving && n.State != loom.NodeDeleted, Menu: nodeActions(v, n),
 	}
-	if h, ok := healthOf(v, n.ID); ok {
-		m.Trouble = h.Message
-	}
+	m.Trouble = nodeTrouble(v, &n)
 	m.Drift = nodeDrift(v, n.ID, m.Now)
 	m.Links = nodeLinks(v, n)
 	if c.reachable(&n) {
@@ -219,27 +217,63 @@ func nodeState(v clusters.ClusterView, n *loom.Node, now time.Time) ui.State {
 	unmet := v.Unmet[n.ID].Services
 	standing := standingOf(v, n)
 	state := standing.state()
-	if h, ok := healthOf(v, n.ID); ok && standing == standingReady && (len(unmet) == 0 || h.Status != loom.HealthHealthy) {
-		state := ui.HealthState(h.Status, h.SeenAt, now)
-		if v.Health.Maintained(n.ID) != nil {
-			state.Tone = ui.ToneIdle
-			return state.With("maintenance")
+	if standing == standingReady {
+		h, known := healthOf(v, n.ID)
+		switch {
+		case allStopped(n):
+			if known && h.Status.Bad() {
+				return ui.HealthState(h.Status, h.AsOf(), now)
+			}
+			return ui.StoppedState()
+		case awaitsLook(v, h.CheckedAt, now):
+			return ui.CheckingState()
+		case known && (len(unmet) == 0 || h.Status != loom.HealthHealthy):
+			return seenState(v, &h, now)
+		case len(unmet) == 0:
+			state.Tone = ui.ToneIdle // nobody looks
+			return state
 		}
-		if h.Status == loom.HealthHealthy && len(h.Drift) > 0 {
-			state.Tone = ui.ToneWarn
-			return state.With("· drifted")
-		}
-		return state
+		state.Icon, state.Tone = "square", ui.ToneIdle
+		return state.With("· " + unmetText(n, unmet))
 	}
 	switch {
 	case len(unmet) == 0, n.State == loom.NodeFailed && !serviceFailed(n):
 		return state // of a machine that failed itself, nothing can be expected
 	case standing == standingSettles:
-		return state.With(fmt.Sprintf("· %d of %s", len(n.Services)-len(unmet), ui.Count(len(n.Services), "service", "services")))
-	case standing == standingReady:
-		state.Icon, state.Tone = "square", ui.ToneIdle
+		return state
+	case standing == standingUnready && !serviceFailed(n):
+		state.Icon, state.Tone = "circle", ui.ToneIdle
 	}
 	return state.With("· " + unmetText(n, unmet))
+}
+
+// seenState is what was seen of a node.
+func seenState(v clusters.ClusterView, h *loom.NodeHealth, now time.Time) ui.State {
+	state := ui.HealthState(h.Status, h.AsOf(), now)
+	if v.Health.Maintained(h.Node) != nil {
+		state.Tone = ui.ToneIdle
+		return state.With("maintenance")
+	}
+	if h.Status == loom.HealthHealthy && len(h.Drift) > 0 {
+		state.Tone = ui.ToneWarn
+		return state.With("· drifted")
+	}
+	return state
+}
+
+// awaitsLook reports whether what was seen of a node at a time is from before the latest
+// operation, and the first look after it is still to come.
+func awaitsLook(v clusters.ClusterView, seen, now time.Time) bool {
+	if v.Latest == nil || v.Status != loom.ClusterActive || v.Health.Status == loom.HealthOff {
+		return false
+	}
+	p := v.Latest.Progress()
+	return p.AwaitsLook(seen, now)
+}
+
+// allStopped reports whether all services of a node were stopped, and it has some.
+func allStopped(n *loom.Node) bool {
+	return len(n.Services) > 0 && !slices.ContainsFunc(n.Services, func(name string) bool { return n.ServiceStates[name] != loom.ServiceStopped })
 }
 
 func serviceFailed(n *loom.Node) bool {

@@ -288,7 +288,7 @@ func (s *Server) operationFacts(ctx context.Context, actor loom.Actor, v cluster
 	}
 	m.Facts = append(m.Facts, ui.Def{Term: "Started", Value: ui.Time(at, s.Now())})
 	add("Number", "operation "+strconv.Itoa(op.Ref.Number))
-	if op.Concerns > 0 && !op.Retries {
+	if op.Concerns > 0 && !op.Continues() {
 		m.Facts = append(m.Facts, operationLink("rolls back", op, op.Concerns))
 	}
 	return s.retryFacts(ctx, actor, op, m)
@@ -296,7 +296,7 @@ func (s *Server) operationFacts(ctx context.Context, actor loom.Actor, v cluster
 
 // retryFacts number a retry, and lead to the operation before it and the one after it.
 func (s *Server) retryFacts(ctx context.Context, actor loom.Actor, op loom.Operation, m *clusterview.OperationHead) error {
-	if !op.Retries && (!op.Status.Final() || op.Status == loom.OperationComplete) {
+	if !op.Continues() && (!op.Status.Final() || op.Status == loom.OperationComplete) {
 		return nil // nothing retries it
 	}
 	chain, err := s.Clusters.Retries(ctx, actor, op.Ref)
@@ -312,6 +312,18 @@ func (s *Server) retryFacts(ctx context.Context, actor loom.Actor, op loom.Opera
 		m.Facts = append(m.Facts, operationLink("continued by", op, chain[at+1]))
 	}
 	return nil
+}
+
+// retryWord names an operation that continues another, ", retry 2", and is empty for others.
+func (s *Server) retryWord(ctx context.Context, actor loom.Actor, op loom.Operation) (string, error) {
+	if !op.Continues() {
+		return "", nil
+	}
+	chain, err := s.Clusters.Retries(ctx, actor, op.Ref)
+	if at := slices.Index(chain, op.Ref.Number); err == nil && at > 0 {
+		return fmt.Sprintf(", retry %d", at), nil
+	}
+	return "", err
 }
 
 // operationLink is a fact that leads to another operation of the cluster.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"loom/app/clusters"
 	"loom/app/httpx"
@@ -69,16 +70,21 @@ func (s *Server) operationAbortForm(w http.ResponseWriter, r *http.Request, acto
 	if err != nil {
 		return err
 	}
+	verb := op.Action.Verb()
+	running := op.Tasks[loom.TaskRunning]
+	rest := op.Tasks[loom.TaskReady] + op.Tasks[loom.TaskBlocked]
 	m := clusterview.ConfirmModel{
-		Title: "Abort operation " + strconv.Itoa(ref.Number) + " of " + v.Name, Post: route.OperationVerb(ref, "abort"), Back: route.Operation(ref),
-		Button: "Abort operation " + strconv.Itoa(ref.Number), Busy: "Aborting…", Danger: true, WhyNot: v.Allowed[loom.ChangeAbort],
-		Text: "Running tasks are stopped, the others never start. You can retry or roll back afterwards.",
+		Title: "Abort " + verb + " of " + v.Name + "?", Post: route.OperationVerb(ref, "abort"), Back: route.Operation(ref),
+		Button: "Abort " + verb, Busy: "Aborting…", Danger: true, WhyNot: v.Allowed[loom.ChangeAbort],
+		Text: "Stops " + ui.Count(running, "running task", "running tasks") + " and drops " + strconv.Itoa(rest) + " others.",
 	}
 	if op.OnFailure == loom.OnFailureUndo && op.Status != loom.OperationRollingBack {
-		m.Text = "Running tasks are stopped, the others never start. Then Loom undoes the operation, as its failure policy says."
+		m.Text += " Then Loom undoes the operation, as its failure policy says."
+	} else {
+		m.Text += " You can retry or roll back afterwards."
 	}
 	if v.Latest == nil || v.Latest.Ref != ref {
-		m.WhyNot = "Operation " + strconv.Itoa(ref.Number) + " has ended."
+		m.WhyNot = "This operation has ended."
 	}
 	return s.confirm(w, r, actor, http.StatusOK, v.Name, v.ID, m)
 }
@@ -92,9 +98,9 @@ func (s *Server) operationAbort(w http.ResponseWriter, r *http.Request, actor lo
 	if err != nil {
 		return err
 	}
-	flash := httpx.Flash{Tone: "ok", Text: "Aborting operation " + strconv.Itoa(ref.Number) + "."}
+	flash := httpx.Flash{Tone: "ok", Text: "Aborting " + op.Action.Verb() + "."}
 	if op.Status == loom.OperationComplete {
-		flash = httpx.Flash{Tone: "warn", Text: "Operation " + strconv.Itoa(ref.Number) + " was complete already."}
+		flash = httpx.Flash{Tone: "warn", Text: page.Capital(op.Action.Verb()) + " was complete already."}
 	}
 	return s.Return(w, r, route.Operation(ref), flash)
 }
@@ -114,7 +120,7 @@ func (s *Server) showSkip(w http.ResponseWriter, r *http.Request, actor loom.Act
 		return err
 	}
 	if actor.May(loom.Override, actor.InTenant()) != nil {
-		return loom.NewError(loom.Forbidden, "Leaving out a task needs the role of a tenant administrator; ask one of your tenant.")
+		return loom.NewError(loom.Forbidden, "Skipping a task needs the role of a tenant administrator; ask one of your tenant.")
 	}
 	op, err := s.Clusters.Operation(r.Context(), actor, ref.Operation)
 	if err != nil {
@@ -135,7 +141,7 @@ func (s *Server) showSkip(w http.ResponseWriter, r *http.Request, actor loom.Act
 			m.WhyNot = e.Message
 		}
 		m.Errors = formErrors(e.Fields)
-		m.Errors.Title = "Nothing was left out."
+		m.Errors.Title = "No task was skipped."
 		field.Error = m.Errors.For("reason")
 	}
 	m.Fields = []ui.FieldModel{field}
@@ -159,7 +165,7 @@ func (s *Server) taskSkip(w http.ResponseWriter, r *http.Request, actor loom.Act
 	if err != nil {
 		return err
 	}
-	return s.Return(w, r, route.Task(ref), httpx.Flash{Tone: "ok", Text: "Task " + strconv.Itoa(ref.Number) + " is left out. Resume the operation to go on."})
+	return s.Return(w, r, route.Task(ref), httpx.Flash{Tone: "ok", Text: "Task " + strconv.Itoa(ref.Number) + " is skipped. Resume the operation to continue."})
 }
 
 // taskActions is what can be done about a task: an administrator leaves out one of a
@@ -172,8 +178,8 @@ func taskActions(actor loom.Actor, v clusters.ClusterView, op loom.Operation, t 
 	}
 	if t.Status == loom.TaskFailed && op.Status.Final() && v.Latest != nil && v.Latest.Ref == op.Ref && v.Status != loom.ClusterTerminated {
 		out = append(out,
-			ui.ButtonModel{Label: "Retry failed", Icon: "rotate", Href: route.OperationVerb(op.Ref, "retry"), WhyNot: v.Allowed[loom.ChangeRetry], Attrs: ui.OpensDialog(route.OperationVerb(op.Ref, "retry"))},
-			ui.ButtonModel{Label: "Repair " + page.ShortHost(t.NodeHostname), Icon: "shield", Href: route.ClusterRepair(v.ID, t.Node), WhyNot: v.Allowed[loom.ChangeRepair]})
+			ui.ButtonModel{Label: retryLabel, Icon: "rotate", Href: route.OperationVerb(op.Ref, "retry"), WhyNot: v.Allowed[loom.ChangeRetry], Attrs: ui.OpensDialog(route.OperationVerb(op.Ref, "retry"))},
+			ui.ButtonModel{Label: "Repair node " + page.NodeNumber(t.NodeHostname), Icon: "shield", Href: route.ClusterRepair(v.ID, t.Node), WhyNot: v.Allowed[loom.ChangeRepair]})
 	}
 	return out
 }
@@ -200,18 +206,18 @@ func (s *Server) retries(ctx context.Context, actor loom.Actor, op loom.Operatio
 	m := clusterview.RetryList{Count: max(op.Again, len(tries))}
 	for _, try := range tries[:min(len(tries), runningShown)] {
 		ref := loom.TaskRef{Operation: op.Ref, Number: try.Number}
-		where := page.ShortHost(try.Hostname)
+		where := page.NodeNumber(try.Hostname)
 		if where == "" {
 			where = "node " + strconv.Itoa(try.NodeNumber)
 		}
-		when := tryTime(ctx, try)
+		when := s.tryTime(try) + "."
 		if try.Message != "" {
-			when += ", after: " + try.Message
+			when += " " + page.Capital(try.Message) + "."
 		}
 		m.Tasks = append(m.Tasks, clusterview.RetryLink{
 			Text: strings.TrimSpace(try.Action+" "+try.Service) + " on " + where, Href: route.Task(ref), When: when,
 			Log: route.TaskAttempt(ref, try.Attempt) + "#log", LogText: "Log of attempt " + strconv.Itoa(try.Attempt),
-			Error: lastLines(try.Error, errorLines),
+			Error: lastLines(try.Error, 1),
 			Actions: []ui.ButtonModel{
 				{Label: "Retry now", Icon: "rotate", Small: true, FormAction: route.TaskVerb(ref, "retry-now"), Attrs: titled("Begins the next try of task " + strconv.Itoa(try.Number))},
 				{Label: "Stop retrying", Icon: "ban", Small: true, FormAction: route.TaskVerb(ref, "stop-retrying"), Attrs: titled("Gives up task " + strconv.Itoa(try.Number) + ", and with it the operation")},
@@ -224,9 +230,6 @@ func (s *Server) retries(ctx context.Context, actor loom.Actor, op loom.Operatio
 	return m, nil
 }
 
-// errorLines is how much of what a task that is tried again said is shown.
-const errorLines = 3
-
 // lastLines are the last lines of a text that are not empty.
 func lastLines(text string, n int) string {
 	var lines []string
@@ -238,7 +241,11 @@ func lastLines(text string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// tryTime says which attempt comes when: "at 18:30:08 UTC as attempt 2".
-func tryTime(ctx context.Context, try clusters.NextTry) string {
-	return "at " + try.At.In(loom.ZoneOf(ctx)).Format("15:04:05 MST") + " as attempt " + strconv.Itoa(try.Attempt+1)
+// tryTime says which attempt comes when: "in 12 s (attempt 2)".
+func (s *Server) tryTime(try clusters.NextTry) string {
+	when := "now"
+	if d := try.At.Sub(s.Now()).Round(time.Second); d > 0 {
+		when = "in " + ui.Duration(d)
+	}
+	return when + " (attempt " + strconv.Itoa(try.Attempt+1) + ")"
 }

@@ -195,7 +195,7 @@ func (s *Server) taskNames(ctx context.Context, actor loom.Actor, op loom.Operat
 func briefTask(t loom.Task) string {
 	where := strconv.Itoa(t.NodeNumber)
 	if t.NodeNumber == 0 {
-		where = page.ShortHost(t.NodeHostname)
+		where = page.NodeNumber(t.NodeHostname)
 	}
 	return strings.TrimSpace(string(t.Action)+" "+ui.MiddleEllipsis(t.Service, 14)) + " on " + where
 }
@@ -206,7 +206,7 @@ func (s *Server) nodeLog(w http.ResponseWriter, r *http.Request, actor loom.Acto
 	if err != nil {
 		return err
 	}
-	short := page.ShortHost(n.Hostname)
+	short := page.NodeNumber(n.Hostname)
 	l := &wholeLog{
 		source: clusters.LogSource{Operation: loom.OperationRef{Cluster: v.ID}, Node: n.ID}, url: route.NodeLog(v.ID, n.ID),
 		label: "Log of " + short, operations: true,

@@ -73,7 +73,7 @@ func (s *Server) operationTable(w http.ResponseWriter, r *http.Request, actor lo
 
 func (s *Server) taskRow(t loom.Task) clusterview.TaskRow {
 	row := clusterview.TaskRow{
-		Number: strconv.Itoa(t.Ref.Number), Href: route.Task(t.Ref), Stage: strconv.Itoa(t.Level), Node: page.ShortHost(t.NodeHostname),
+		Number: strconv.Itoa(t.Ref.Number), Href: route.Task(t.Ref), Stage: strconv.Itoa(t.Level), Node: page.NodeNumber(t.NodeHostname),
 		NodeHref: route.Node(t.Ref.Operation.Cluster, t.Node), Service: t.Service, Action: string(t.Action), State: ui.TaskStateOf(&t),
 		Started: t.Started, Ended: t.Ended, Undo: t.Undo,
 	}

@@ -190,7 +190,7 @@ func (s *Server) nodeLanes(r *http.Request, actor loom.Actor, m *clusterview.Tim
 		}
 	}
 	for _, n := range shown {
-		name, href := cmp.Or(names[n.Node], page.ShortHost(n.Hostname)), route.Node(op.Ref.Cluster, n.Node)
+		name, href := cmp.Or(names[n.Node], page.NodeNumber(n.Hostname)), route.Node(op.Ref.Cluster, n.Node)
 		lane := ui.TimelineLane{ID: string(n.Node), Label: name, Href: href, Note: ui.Duration(n.Busy), Bars: s.tryBars(op, axis, of[n.Node])}
 		m.Chart.Lanes = append(m.Chart.Lanes, lane)
 		m.Nodes = append(m.Nodes, s.courseRow(axis, clusterview.CourseRow{

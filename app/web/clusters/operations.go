@@ -75,7 +75,9 @@ func (s *Server) operationsPart(ctx context.Context, actor loom.Actor, id loom.C
 	if err != nil && !errors.Is(err, loom.Invalid) { // no operation is what no filter is
 		return m, err
 	}
-	s.fillOperations(&m, list.Items)
+	if err := s.fillOperations(ctx, actor, &m, list.Items); err != nil {
+		return m, err
+	}
 	if list.Next != "" || list.Prev != "" {
 		m.Pages = ui.PaginationModel{Label: "Pages of operations", Text: ui.Count(len(m.Rows), "operation", "operations")}
 		next, prev := q, q
@@ -89,15 +91,26 @@ func (s *Server) operationsPart(ctx context.Context, actor loom.Actor, id loom.C
 	return m, nil
 }
 
-func (s *Server) fillOperations(m *clusterview.OperationsModel, operations []loom.Operation) {
+func (s *Server) fillOperations(ctx context.Context, actor loom.Actor, m *clusterview.OperationsModel, operations []loom.Operation) error {
 	for _, op := range operations {
+		retry, err := s.retryWord(ctx, actor, op)
+		if err != nil {
+			return err
+		}
+		by := "you"
+		if op.RequestedBy != actor.User {
+			by = string(op.RequestedBy)
+		}
 		p := op.Progress()
 		tasks := strconv.Itoa(p.Done) + " of " + strconv.Itoa(p.Total)
+		if p.Done == p.Total {
+			tasks = strconv.Itoa(p.Total)
+		}
 		if failed := op.Tasks[loom.TaskFailed]; failed > 0 {
 			tasks += ", " + strconv.Itoa(failed) + " failed"
 		}
 		row := clusterview.OperationRow{
-			Number: strconv.Itoa(op.Ref.Number), Action: op.Action.Verb(), Href: route.Operation(op.Ref), By: string(op.RequestedBy),
+			Number: strconv.Itoa(op.Ref.Number), Action: page.Capital(op.Action.Verb()) + retry, Href: route.Operation(op.Ref), By: by,
 			State: ui.OperationState(op.Status, op.Aborted), Started: op.Started, Duration: s.elapsed(op.Started, op.Ended), Tasks: tasks,
 		}
 		if !op.Status.Final() {
@@ -108,13 +121,14 @@ func (s *Server) fillOperations(m *clusterview.OperationsModel, operations []loo
 		}
 		m.Rows = append(m.Rows, row)
 	}
+	return nil
 }
 
 // operationFilters offers actions and results.
 func operationFilters(v clusters.ClusterView, q operationsQuery) *clusterview.OperationFilters {
 	f := &clusterview.OperationFilters{
 		Action: route.ClusterOperations(v.ID), Filtered: q.action+q.result != "",
-		Actions: []ui.Option{{Label: "All actions"}}, Results: []ui.Option{{Label: "All results"}, {Value: "running", Label: "Not ended", Selected: q.result == "running"}},
+		Actions: []ui.Option{{Label: "All actions"}}, Results: []ui.Option{{Label: "All results"}, {Value: "running", Label: "Running", Selected: q.result == "running"}},
 	}
 	for _, action := range loom.ClusterActions {
 		f.Actions = append(f.Actions, ui.Option{Value: string(action), Label: page.Capital(action.Verb()), Selected: string(action) == q.action})

@@ -97,7 +97,9 @@ func (s *Server) showCluster(w http.ResponseWriter, r *http.Request, actor loom.
 		return err
 	}
 	m.Sets = s.setsPart(v)
-	m.Last = s.lastPart(v)
+	if m.Last, err = s.lastPart(r.Context(), actor, v); err != nil {
+		return err
+	}
 	return s.Render(w, r, actor, status, s.clusterFrame(r, v, ""), clusterview.ShowPage(m))
 }
 
@@ -167,7 +169,8 @@ func (s *Server) clusterPart(r *http.Request, actor loom.Actor, v clusters.Clust
 	case clusterview.PartSets:
 		return clusterview.SetsPart(s.setsPart(v)), nil
 	case clusterview.PartLast:
-		return clusterview.LastPart(s.lastPart(v)), nil
+		m, err := s.lastPart(ctx, actor, v)
+		return clusterview.LastPart(m), err
 	case clusterview.PartNodes:
 		m, err := s.nodesPart(ctx, actor, v, readNodesQuery(q, len(v.Nodes)))
 		return clusterview.NodesPart(m), err
@@ -194,14 +197,27 @@ func (s *Server) clusterHead(actor loom.Actor, v clusters.ClusterView, tab strin
 	if v.Status == loom.ClusterTerminated {
 		m.Again = route.ClusterNewLike(v.ID)
 	}
-	// The panel of a failed operation has the primary button.
-	failed := slices.Contains(attentionStatuses, v.Status)
-	if links := linkModels(v.OpenLinks); len(links) > 0 {
-		m.Open, m.OpenFirst = links[0].URL, !failed
+	if tab != "health" { // whose list says the same
+		m.Trouble = trouble(v)
 	}
-	if why, offered := v.Allowed[loom.ChangeExpand]; offered && why == "" {
+	// The panel of a failed operation has the primary button, and so has what repairs a node.
+	other := slices.Contains(attentionStatuses, v.Status) || tab == "health" && v.Health.Status.Bad()
+	for i := range m.Trouble {
+		if t := &m.Trouble[i]; t.Bad && t.Fix.Label != "" && t.Fix.WhyNot == "" && !other {
+			t.Fix.Kind, other = ui.Primary, true
+		}
+	}
+	if why, offered := v.Allowed[loom.ChangeStart]; offered && allServices(v, loom.ServiceStopped) && v.Status == loom.ClusterActive {
+		at := route.ClusterServices(v.ID, "start")
+		m.Start = ui.ButtonModel{Label: "Start", Icon: "play", Kind: ui.Primary, Href: at, WhyNot: why, Attrs: ui.OpensDialog(at)}
+		other = true
+	}
+	if links := linkModels(v.OpenLinks); len(links) > 0 {
+		m.Open, m.OpenFirst = links[0].URL, !other
+	}
+	if why, offered := v.Allowed[loom.ChangeExpand]; offered && why == "" && m.Start.Label == "" {
 		m.Scale = ui.ButtonModel{Label: "Scale", Href: route.ClusterScale(v.ID)}
-		if m.Open == "" && !failed {
+		if m.Open == "" && !other {
 			m.Scale.Kind = ui.Primary
 		}
 	}
@@ -223,9 +239,6 @@ func (s *Server) clusterHead(actor loom.Actor, v clusters.ClusterView, tab strin
 		}
 		m.Tabs = append(m.Tabs, ui.Tab{Label: t.label, Href: href, Count: count, Current: t.word == tab})
 	}
-	if v.Status == loom.ClusterActive {
-		m.Trouble = trouble(v, 5)
-	}
 	m.Said = s.clusterSaid(v)
 	m.Facts, m.LeaseNote = s.clusterFacts(actor, v, tab != ""), v.LeaseNote
 	m.Actions, m.Extend = clusterActions(actor, v), s.extend(v)
@@ -233,15 +246,25 @@ func (s *Server) clusterHead(actor loom.Actor, v clusters.ClusterView, tab strin
 }
 
 // lastPart is the newest operation once it is complete.
-func (s *Server) lastPart(v clusters.ClusterView) clusterview.LastChange {
+func (s *Server) lastPart(ctx context.Context, actor loom.Actor, v clusters.ClusterView) (clusterview.LastChange, error) {
 	m := clusterview.LastChange{ID: v.ID, Now: s.Now()}
 	if op := v.Latest; op != nil {
 		m.Topic = route.TopicOperation(op.Ref)
 		if op.Status == loom.OperationComplete {
-			m.Text, m.Href, m.By, m.Took, m.Ended = op.Action.Done(), route.Operation(op.Ref), string(op.RequestedBy), s.elapsed(op.Started, op.Ended), op.Ended
+			retry, err := s.retryWord(ctx, actor, *op)
+			if err != nil {
+				return m, err
+			}
+			m.Text, m.Href, m.By, m.Took, m.Ended = op.Action.Done()+retry, route.Operation(op.Ref), string(op.RequestedBy), s.elapsed(op.Started, op.Ended), op.Ended
+			if retry != "" {
+				m.Text += ","
+			}
+			if op.RequestedBy == actor.User {
+				m.By = "you"
+			}
 		}
 	}
-	return m
+	return m, nil
 }
 
 // badge is what is going on with a cluster.
@@ -297,7 +320,13 @@ func (s *Server) operationPart(ctx context.Context, actor loom.Actor, v clusters
 	}
 	m.None = false
 	m.Title = page.Capital(op.Action.Verb())
-	m.Href, m.State, m.Progress = route.Operation(op.Ref), ui.OperationState(op.Status, op.Aborted), s.progress(*op)
+	m.Href = route.Operation(op.Ref)
+	if !op.Status.Final() {
+		m.Progress = s.progress(*op)
+	}
+	if op.Status != loom.OperationRunning && op.Status != loom.OperationFailed { // the state of the cluster says those
+		m.State = ui.OperationState(op.Status, op.Aborted)
+	}
 	var err error
 	if m.Progress.Left, err = s.left(ctx, actor, v, *op); err != nil {
 		return m, err
@@ -336,7 +365,7 @@ func (s *Server) operationPart(ctx context.Context, actor loom.Actor, v clusters
 	if m.Actions, err = s.ways(ctx, actor, v, *op, tasks, m.Actions); err != nil {
 		return m, err
 	}
-	m.Actions = append(m.Actions, failureActions(v, *op, node)...)
+	m.Actions, m.Menu = headActions(append(m.Actions, failureActions(v, *op, node)...))
 	return m, nil
 }
 
@@ -349,15 +378,12 @@ func failureActions(v clusters.ClusterView, op loom.Operation, node loom.NodeID)
 	var out []ui.ButtonModel
 	for _, n := range v.Nodes {
 		if n.ID == node && !n.Leaving {
-			out = append(out, ui.ButtonModel{Label: "Repair " + page.ShortHost(n.Hostname), Icon: "shield", Href: route.ClusterRepair(v.ID, node), WhyNot: v.Allowed[loom.ChangeRepair]})
+			out = append(out, ui.ButtonModel{Label: "Repair node " + page.NodeNumber(n.Hostname), Icon: "shield", Href: route.ClusterRepair(v.ID, node), WhyNot: v.Allowed[loom.ChangeRepair]})
 		}
 	}
 	if op.Status == loom.OperationFailed && op.Action == loom.ClusterDelete {
 		at := route.ClusterDelete(v.ID)
 		out = append(out, ui.ButtonModel{Label: "Delete again", Icon: "trash", Kind: ui.Danger, Href: at, WhyNot: v.Allowed[loom.ChangeDelete], Attrs: ui.OpensDialog(at)})
-	}
-	if op.Status == loom.OperationFailed {
-		out = append(out, ui.ButtonModel{Label: "Log of the operation", Icon: "list", Kind: ui.Quiet, Href: route.OperationLog(op.Ref)})
 	}
 	return out
 }
@@ -412,7 +438,7 @@ func (s *Server) taskLinks(tasks []loom.Task, status loom.TaskStatus, all int) [
 
 // taskText is a task in words: "install nginx on web1-1001".
 func taskText(t loom.Task) string {
-	return strings.TrimSpace(string(t.Action)+" "+t.Service) + " on " + page.ShortHost(t.NodeHostname)
+	return strings.TrimSpace(string(t.Action)+" "+t.Service) + " on " + page.NodeNumber(t.NodeHostname)
 }
 
 // firstFailure is the task that failed first, with the end of its log, and its node.
@@ -425,7 +451,7 @@ func (s *Server) firstFailure(ctx context.Context, actor loom.Actor, op loom.Ope
 	}
 	if first == nil {
 		if op.Status == loom.OperationFailed && op.Message != "" {
-			return &clusterview.FailureModel{Task: op.Action.Verb(), Href: route.Operation(op.Ref), Message: op.Message}, "", nil
+			return &clusterview.FailureModel{Href: route.Operation(op.Ref), Cause: op.Message}, "", nil
 		}
 		return nil, "", nil
 	}
@@ -433,5 +459,33 @@ func (s *Server) firstFailure(ctx context.Context, actor loom.Actor, op loom.Ope
 	if err != nil {
 		return nil, "", err
 	}
-	return &clusterview.FailureModel{Task: taskText(*first), Href: route.Task(first.Ref), Message: first.Message, Lines: logLines(lines)}, first.Node, nil
+	m := &clusterview.FailureModel{Task: page.Capital(taskText(*first)), Href: route.Task(first.Ref), Message: first.Message, Lines: logLines(lines)}
+	if m.Cause = markCause(m.Lines); m.Cause == "" {
+		m.Cause, m.Message = m.Message, ""
+	}
+	return m, first.Node, nil
+}
+
+// plainOf is a line of a log without its colors.
+func plainOf(line string) string {
+	var b strings.Builder
+	for _, span := range ui.Spans(line) {
+		b.WriteString(span.Text)
+	}
+	return b.String()
+}
+
+// causeLength bounds the line of a log that is shown as the cause of a failure.
+const causeLength = 300
+
+// markCause marks the line of a log that most likely says why something failed, the last one
+// on standard error, and returns it, "" where there is none.
+func markCause(lines []ui.LogLine) string {
+	for i, l := range slices.Backward(lines) {
+		if text := strings.TrimSpace(plainOf(l.Text)); l.Stream == "stderr" && text != "" {
+			lines[i].Marked = true
+			return string([]rune(text)[:min(len([]rune(text)), causeLength)])
+		}
+	}
+	return ""
 }

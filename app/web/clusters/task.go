@@ -289,7 +289,7 @@ func (s *Server) taskDoing(ctx context.Context, actor loom.Actor, t clusters.Tas
 		tries, err := s.Clusters.NextTries(ctx, actor, t.Ref.Operation, retriesRead)
 		for _, try := range tries {
 			if try.Number == t.Ref.Number {
-				m.Doing = "It is tried again " + tryTime(ctx, try) + "."
+				m.Doing = "The next attempt starts " + s.tryTime(try) + "."
 			}
 		}
 		return err

@@ -65,9 +65,9 @@ func (s *Server) ways(ctx context.Context, actor loom.Actor, v clusters.ClusterV
 	if len(services) > 0 {
 		out = append(out, change)
 	}
+	primary := len(out)
 	for _, b := range rest {
-		if b.Label == "Retry failed" {
-			b.Label = "Retry"
+		if b.Label == retryLabel {
 			if len(text) > 0 && len(newer) == 0 {
 				continue // it is the same
 			}
@@ -81,13 +81,34 @@ func (s *Server) ways(ctx context.Context, actor loom.Actor, v clusters.ClusterV
 		}
 		out = append(out, b)
 	}
-	for _, name := range services[:min(len(services), 3)] {
-		if _, there := v.Services[name]; there && len(v.Services) > 1 {
-			out = append(out, ui.ButtonModel{Label: "Remove " + name, Icon: "trash", Href: route.OperationRetry(op.Ref, nil, []string{name}, false), WhyNot: why})
-		}
+	second, err := s.secondWays(ctx, actor, v, op, tasks, services, why)
+	if err != nil {
+		return nil, err
 	}
+	out = slices.Insert(out, min(primary, 1), second...)
 	if out[0].WhyNot == "" {
 		out[0].Kind = ui.Primary
+	}
+	return out, nil
+}
+
+// secondWays follow the first way out: the script that failed, for those who may edit it, and
+// to go on without what failed.
+func (s *Server) secondWays(ctx context.Context, actor loom.Actor, v clusters.ClusterView, op loom.Operation, tasks []loom.Task, services []string, why string) ([]ui.ButtonModel, error) {
+	var out []ui.ButtonModel
+	if i := slices.IndexFunc(tasks, func(t loom.Task) bool { return t.Status == loom.TaskFailed && t.Service != "" }); i >= 0 {
+		script, err := s.scriptButton(ctx, actor, v, tasks[i])
+		if err != nil {
+			return nil, err
+		}
+		if script != nil {
+			out = append(out, *script)
+		}
+	}
+	for _, name := range services[:min(len(services), 3)] {
+		if _, there := v.Services[name]; there && len(v.Services) > 1 {
+			out = append(out, ui.ButtonModel{Label: "Retry without " + name, Icon: "minus", Href: route.OperationRetry(op.Ref, nil, []string{name}, false), WhyNot: why})
+		}
 	}
 	return out, nil
 }

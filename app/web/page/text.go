@@ -108,6 +108,17 @@ func ShortHost(hostname string) string {
 	return short
 }
 
+// NodeNumber is what pages call a node: the number at the end of its host name, and the first
+// label of a host name without one.
+func NodeNumber(hostname string) string {
+	short := ShortHost(hostname)
+	number := short[strings.LastIndexByte(short, '-')+1:]
+	if _, err := strconv.Atoi(number); err != nil {
+		return short
+	}
+	return number
+}
+
 // Capital makes the first letter a capital.
 func Capital(s string) string {
 	if s == "" {
