@@ -94,14 +94,14 @@ func OperationsInRange(ctx context.Context, q sqlx.ExtContext, tenant loom.Tenan
 // there to the last.
 const retriesOf = `
 WITH RECURSIVE back AS (
-    SELECT o.number, o.concerns, o.retries OR o.mends AS retries FROM operations o WHERE o.tenant_id = $1 AND o.cluster_id = $2 AND o.number = $3
+    SELECT o.number, o.concerns, o.retries OR o.start IS NOT NULL AS retries FROM operations o WHERE o.tenant_id = $1 AND o.cluster_id = $2 AND o.number = $3
     UNION ALL
-    SELECT o.number, o.concerns, o.retries OR o.mends FROM back b JOIN operations o ON o.tenant_id = $1 AND o.cluster_id = $2 AND o.number = b.concerns
+    SELECT o.number, o.concerns, o.retries OR o.start IS NOT NULL FROM back b JOIN operations o ON o.tenant_id = $1 AND o.cluster_id = $2 AND o.number = b.concerns
     WHERE b.retries
 ), forth AS (
     SELECT min(b.number) AS number FROM back b
     UNION ALL
-    SELECT o.number FROM forth f JOIN operations o ON o.tenant_id = $1 AND o.cluster_id = $2 AND o.concerns = f.number AND (o.retries OR o.mends)
+    SELECT o.number FROM forth f JOIN operations o ON o.tenant_id = $1 AND o.cluster_id = $2 AND o.concerns = f.number AND (o.retries OR o.start IS NOT NULL)
 )
 SELECT number FROM forth WHERE number IS NOT NULL ORDER BY number`
 

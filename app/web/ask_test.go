@@ -27,10 +27,10 @@ func TestServicesRestartWithOnePress(t *testing.T) {
 	if _, err := w.clusters.Edit(w.ctx, w.actor("ana"), id, clusters.EditInput{Description: &text}); err != nil {
 		t.Fatal(err)
 	}
-	moved := w.pressOn("ana", shown, at, "Restart services of shop-front").is(http.StatusConflict, "Things changed after this was shown.", "Changed since the last preview", "An entry that it depends on was saved again.")
+	moved := w.pressOn("ana", shown, at, "Restart services").is(http.StatusConflict, "Things changed after this was shown.", "Changed since the last preview", "An entry that it depends on was saved again.")
 	w.pressOn("ana", moved, at, "Restart services of shop-front").goesTo(from)
 	w.finish(loom.OperationRef{Cluster: id}, loom.ClusterActive)
-	back := w.pressOn("ana", asked(), at, "Restart services of shop-front").goesTo(from)
+	back := w.pressOn("ana", asked(), at, "Restart services").goesTo(from)
 	w.get("ana", back).is(200, "Restarting services of shop-front.")
 	w.get("ana", at).is(200, "Operation 3").lacks(`name="apply"`)
 	if v := w.cluster(id); v.LatestOperation != 3 || v.Latest.Action != loom.RestartServices {
@@ -57,13 +57,13 @@ func TestDialogsOfChanges(t *testing.T) {
 	w := newClusterWorld(t)
 	id := w.active("shop-front", 2)
 	node := w.cluster(id).Nodes[0].ID
-	w.part("ana", route.ClusterRepairBy(id, loom.RepairByRestart, nil, node), page.DialogID).is(200, "Repair shop-front?", `name="apply"`, "More options").lacks("<main")
+	w.part("ana", route.ClusterRepairBy(id, loom.RepairByRestart, nil, node), page.DialogID).is(200, "Restart services on node 1000 of shop-front?", `name="apply"`, "More options").lacks("<main")
 	w.part("ana", route.ClusterRepairBy(id, loom.RepairByReplacement, nil, node), page.DialogID).is(200, "<span class=\"c-button-label\">Preview").lacks(`name="apply"`)
 	ref := w.create("broken", 2)
 	w.fail(loom.TaskRef{Operation: ref, Number: 1}, "There is no image bookworm.")
 	retry := route.OperationVerb(ref, "retry")
 	w.get("ana", route.Cluster(ref.Cluster)).is(200, `hx-get="`+retry+`"`)
-	dialog := w.part("ana", retry, page.DialogID).is(200, "Retry operation 1 of broken?", "More options").lacks(`name="apply"`)
+	dialog := w.part("ana", retry, page.DialogID).is(200, "Retry create of broken?", "More options").lacks(`name="apply"`)
 	w.pressOn("ana", dialog, retry, "Preview").goesTo(`/previews/.*`)
 }
 
@@ -101,3 +101,6 @@ func formOf(t *testing.T, a clusterAnswer, action string) url.Values {
 	t.Fatalf("no form is sent to %s", action)
 	return nil
 }
+
+// nodeNumber is what pages call the node of a host.
+func nodeNumber(hostname string) string { return page.NodeNumber(hostname) }

@@ -66,7 +66,7 @@ func TestScaleUp(t *testing.T) {
 		t.Helper()
 		return w.post("ana", route.ClusterTry(id), change("scale", id, pairs...)).is(200).lacks("<html")
 	}
-	try("numMachines", "5").has(">Fits<", "Adds 2 nodes", "shop-front1-1003", "shop-front1-1004", "nginx", "5 of 60").lacks(`name="nodes"`)
+	try("numMachines", "5").has(">Fits<", "Adds 2 nodes", ">1003<", ">1004<", "nginx", "5 of 60").lacks(`name="nodes"`)
 	try("numMachines", "61").has("Cannot fit", "60 nodes")
 	try("numMachines", "many").has("Enter a whole number, such as 3.")
 	w.post("ana", route.Previews(), change("scale", id, "numMachines", "3")).is(422, "The cluster has 3. Enter another number.", `href="#f-numMachines"`, `id="f-numMachines-error"`)
@@ -113,7 +113,7 @@ func TestScaleDown(t *testing.T) {
 	w.post("ana", route.Previews(), change("scale", id, "numMachines", "3", "for", "3", "nodes", string(balancer.ID), "suggest", strings.ReplaceAll(value, "&amp;", "&"))).
 		is(200, ">Fits<").lacks(ticked(balancer))
 	w.get("ana", route.ClusterNodes(id)).is(200, "Remove this node", route.ClusterScale(id, nodes[1].ID), "how=replace&amp;nodes="+string(nodes[1].ID))
-	w.get("ana", route.Node(id, nodes[1].ID)).is(200, "Remove this node", "Reboot…", "Replace…")
+	w.get("ana", route.Node(id, nodes[1].ID)).is(200, "Remove this node", "Reboot machine…", "Replace machine…")
 	w.applied(change("scale", id, "numMachines", "3", "for", "3", "nodes", string(nodes[1].ID)), "shop-front", "Scale shop-front?", strconv.Itoa(nodes[1].Number))
 	v := w.cluster(id)
 	w.get("ana", route.ClusterNodes(id)).is(200, "Leaving")
@@ -248,12 +248,12 @@ func TestRepairInPlace(t *testing.T) {
 	to := func(how loom.RepairHow, services ...string) string {
 		return route.ClusterRepairBy(id, how, services, node.ID)
 	}
-	w.get("ana", route.Node(id, node.ID)).is(200, "Restart services…", html.EscapeString(to("restart")), "Put back files…", html.EscapeString(to("configure")), "Reboot…", html.EscapeString(to("reboot")),
-		"Replace…", html.EscapeString(to("replace")), "Restart here…", html.EscapeString(to("restart", "nginx")), html.EscapeString(to("configure", "nginx")))
-	w.get("ana", route.ClusterNodes(id)).is(200, "Reboot…", html.EscapeString(to("reboot")))
+	w.get("ana", route.Node(id, node.ID)).is(200, "Restart services…", html.EscapeString(to("restart")), "Restore files…", html.EscapeString(to("configure")), "Reboot machine…", html.EscapeString(to("reboot")),
+		"Replace machine…", html.EscapeString(to("replace")), "Restart here…", html.EscapeString(to("restart", "nginx")), html.EscapeString(to("configure", "nginx")))
+	w.get("ana", route.ClusterNodes(id)).is(200, "Reboot machine…", html.EscapeString(to("reboot")))
 
 	checked := func(name, value string) string { return `name="` + name + `" value="` + value + `" checked` }
-	w.get("ana", route.ClusterRepair(id)).is(200, checked("how", "replace"), "What is on the disks of these machines is lost.")
+	w.get("ana", route.ClusterRepair(id)).is(200, checked("how", "restart")).lacks("What is on the disks of these machines is lost.")
 	w.get("ana", to("restart", "nginx")).is(200, checked("how", "restart"), checked("nodes", string(node.ID)), checked("services", "nginx"), ">Fits<", "Restarts nginx on 1 node").
 		lacks("What is on the disks of these machines is lost.")
 	w.get("ana", to("reboot")).is(200, ">Fits<", "Reboots 1 node", "It is rebooted, and its services are started: nginx.")
@@ -277,7 +277,7 @@ func TestRepairNamesWhatFailed(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
 	id := w.active("shop-front", 3)
-	w.get("ana", route.ClusterRepair(id)).is(200, "ready").lacks("failed:")
+	w.get("ana", route.ClusterRepair(id)).is(200, "checking…").lacks("failed:")
 	w.fail(loom.TaskRef{Operation: loom.OperationRef{Cluster: id, Number: 1}, Number: 1}, "no route to host")
 	if page := w.get("ana", route.ClusterRepair(id)).is(200, "failed: no route to host"); strings.Count(page.Body, "failed:") != 1 {
 		t.Error("other nodes are said to have failed as well")
@@ -356,14 +356,14 @@ func TestOperationIsPausedSkippedAndAborted(t *testing.T) {
 	w.get("ana", route.TaskSkip(task)).is(403)
 	w.get("admin", route.Task(task)).is(200, "Skip", route.TaskSkip(task))
 	w.part("admin", route.TaskSkip(task), "dialog").is(200, `id="dialog-title"`, "Skip task "+strconv.Itoa(number)).lacks("<main")
-	w.post("admin", route.TaskSkip(task), url.Values{"reason": {" "}}).is(422, "Nothing was left out.", `id="f-reason-error"`)
+	w.post("admin", route.TaskSkip(task), url.Values{"reason": {" "}}).is(422, "No task was skipped.", `id="f-reason-error"`)
 	w.post("ana", route.TaskSkip(task), url.Values{"reason": {"x"}}).is(403)
 	w.post("admin", route.TaskSkip(task), url.Values{"reason": {"made by hand"}}).goesTo(route.Task(task))
 	w.get("admin", route.Task(task)).is(200, "Skipped", "made by hand")
 	w.post("admin", route.TaskSkip(task), url.Values{"reason": {"again"}}).is(409)
 	w.get("ana", route.Cluster(ref.Cluster)).is(200, "left out and never ran", "made by hand")
 	w.post("ana", at+"/resume", url.Values{}).goesTo(at)
-	w.get("ana", at+"/abort").is(200, "Abort operation 1 of shop-front", "Running tasks are stopped")
+	w.get("ana", at+"/abort").is(200, "Abort create of shop-front?", "Stops 0 running tasks and drops ")
 	w.post("ana", at+"/abort", url.Values{}).goesTo(at)
 	op, err := w.clusters.Operation(w.ctx, w.actor("ana"), ref)
 	w.must(err)

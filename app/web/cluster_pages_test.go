@@ -86,7 +86,7 @@ func TestRowsStayWhereTheyAre(t *testing.T) {
 	w.finish(one, loom.ClusterActive)
 	w.create("three", 2)
 	w.create("four", 2)
-	rows := w.part("ana", url, clusterview.ListID).is(200, "Active", "two", "1 new cluster").lacks("three", "<html")
+	rows := w.part("ana", url, clusterview.ListID).is(200, "Checking…", "two", "1 new cluster").lacks("three", "<html")
 	if strings.Index(rows.Body, ">two<") > strings.Index(rows.Body, ">one<") {
 		t.Error("the rows changed places")
 	}
@@ -132,7 +132,7 @@ func TestEveryPageAnswers(t *testing.T) {
 	w.get("ana", route.Cluster(pending.Cluster)).has("<h2>Create</h2>", "3 of ", "confirm on ", `data-events="/events?topics=cluster`, "<title>(3/", `content="15"`)
 	w.get("ana", route.Cluster(pending.Cluster)+"?refresh=off").lacks(`content="15"`)
 	w.get("ana", route.Cluster(active.Cluster)).has("http://10.77.1.10/", "Web page", "ssh -i loom-"+active.Cluster.String()+".pem loom@10.77.1.10", "Download key", "Reveal password", "Delete")
-	w.get("ana", route.Cluster(failed.Cluster)).has("The script ended with status 100.", `<span class="a-red">unable to locate</span>`, "&lt;package&gt;", "View log")
+	w.get("ana", route.Cluster(failed.Cluster)).has("The script ended with status 100.", `<span class="a-red">unable to locate</span>`, "&lt;package&gt;", "View task")
 	for _, wrong := range []string{"/clusters/abc", "/clusters/99999999", route.Cluster(active.Cluster) + "/operations/9", route.Cluster(active.Cluster) + "/operations/x",
 		route.Task(loom.TaskRef{Operation: active, Number: 99}), route.Node(active.Cluster, "nope"), route.ClusterPanel(active.Cluster) + "?part=nope", "/previews/nope"} {
 		w.get("ana", wrong).is(404)

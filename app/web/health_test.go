@@ -47,8 +47,9 @@ func TestHealthPages(t *testing.T) {
 	w := newClusterWorld(t)
 	id := w.active("shop-front", 3)
 	tab := route.ClusterTab(id, "health")
-	w.get("ana", tab).is(200, "Nothing has gone wrong.")
+	w.get("ana", tab).is(200, "No incidents. Nothing has been checked yet.")
 	w.saw(id)
+	w.get("ana", tab).is(200, "No incidents. Loom checks 3 machines.")
 	w.get("ana", route.Cluster(id)).is(200, "Healthy", "Check now")
 	w.get("ana", route.Clusters()).is(200, "Healthy")
 	var web loom.Node
@@ -59,7 +60,7 @@ func TestHealthPages(t *testing.T) {
 	}
 	w.saw(id, web.ID)
 	repair := "how=reboot&amp;nodes=" + string(web.ID)
-	w.get("ana", tab).is(200, "Degraded", "Machine does not answer", shortName(web.Hostname), repair)
+	w.get("ana", tab).is(200, "Degraded", "Machine does not answer", "node "+nodeNumber(web.Hostname), repair)
 	w.get("ana", route.Home()).is(200, "Machine does not answer", repair, "shop-front")
 	w.get("ana", route.Clusters()).is(200, "Degraded")
 	w.get("ana", route.Node(id, web.ID)).is(200, "Unreachable", "The machine does not answer.").lacks("<span>Started</span>")
@@ -104,12 +105,12 @@ func TestDriftPages(t *testing.T) {
 	w.saw(id)
 	repair := html.EscapeString(route.ClusterRepairBy(id, loom.RepairByConfigure, []string{"nginx"}, web.ID))
 	for _, page := range []string{tab, node} {
-		w.get("ana", page).is(200, "<h2>Drift</h2>", "/etc/&lt;b&gt;.conf was changed.", "/etc/gone.conf was removed.", "Its size is large, it was small.", was, now, "no file", "Put back files…", repair)
+		w.get("ana", page).is(200, "<h2>Drift</h2>", "/etc/&lt;b&gt;.conf was changed.", "/etc/gone.conf was removed.", "Its size is large, it was small.", was, now, "no file", "Restore files…", repair)
 	}
-	w.get("ana", tab).is(200, "Degraded", "nginx drifted", "Machine drifted", shortName(web.Hostname))
+	w.get("ana", tab).is(200, "Degraded", "nginx drifted", "Machine drifted", "node "+nodeNumber(web.Hostname))
 	w.get("ana", node).is(200, "Healthy", "drifted")
 	w.part("ana", node, clusterview.NodeID).is(200, "<h2>Drift</h2>")
-	w.get("ana", route.Cluster(id)).is(200, shortName(web.Hostname)+", nginx: /etc/&lt;b&gt;.conf was changed. /etc/gone.conf was removed.", shortName(web.Hostname)+": Its size is large, it was small.")
+	w.get("ana", route.Cluster(id)).is(200, nodeNumber(web.Hostname)+", nginx: /etc/&lt;b&gt;.conf was changed. /etc/gone.conf was removed.", nodeNumber(web.Hostname)+": Its size is large, it was small.")
 	w.get("ana", route.Home()).is(200, "nginx drifted", repair)
 	w.get("ana", strings.TrimSuffix(route.Home(), "/")+route.ClusterRepairBy(id, loom.RepairByConfigure, []string{"nginx"}, web.ID)).is(200, `value="`+string(web.ID)+`" checked`)
 	w.get("eve", node).is(404)
@@ -136,7 +137,7 @@ func TestMaintenancePage(t *testing.T) {
 	w.post("ana", post, url.Values{"until": {"2 hours"}, "reason": {"new <disks>"}}).is(303)
 	w.get("ana", tab).is(200, "Maintenance until", "announced by ana: new &lt;disks&gt;", "End maintenance").lacks("Start maintenance")
 	w.saw(id, w.cluster(id).Nodes[0].ID)
-	w.get("ana", tab).is(200, "Nothing has gone wrong.")
+	w.get("ana", tab).is(200, "No incidents.")
 	w.get("ana", route.ClusterNodes(id)).is(200, "Unreachable", "maintenance")
 	w.post("ana", end, nil).is(303)
 	w.get("ana", tab).is(200, "Start maintenance").lacks("End maintenance")
@@ -166,18 +167,18 @@ func TestRepairIsAsked(t *testing.T) {
 	}
 	incident := strconv.FormatInt(list.Items[0].ID, 10)
 	tab, accept, decline, policy := route.ClusterTab(id, "health"), route.ClusterAccept(id), route.ClusterDecline(id), route.ClusterRepairPolicy(id)
-	w.get("ana", tab).is(200, "Reboot machine", "Decline", `name="incident" value="`+incident+`"`)
-	w.get("ana", route.Home()).is(200, "Reboot machine", "Decline")
+	w.get("ana", tab).is(200, "Reboot machine", "Dismiss", `name="incident" value="`+incident+`"`)
+	w.get("ana", route.Home()).is(200, "Reboot machine", "Dismiss")
 	w.part("ana", route.News()+"?of="+loom.NewsOfIncident+incident, "toasts").is(200, "Machine does not answer on "+shortName(down.Hostname)+" of shop-front.", "View incident")
 	w.post("eve", accept, url.Values{"incident": {incident}}).is(404)
 	w.post("eve", decline, url.Values{"incident": {incident}}).is(404)
 	w.post("ana", accept, url.Values{"incident": {"x"}}).is(404)
 
 	w.post("ana", decline, url.Values{"incident": {incident}}).is(303)
-	w.get("ana", tab).is(200, "Repair declined by ana.").lacks("Reboot machine")
-	w.get("ana", route.Home()).is(200, "Repair declined by ana.").lacks(">Decline<")
+	w.get("ana", tab).is(200, "You dismissed it.").lacks("Reboot machine")
+	w.get("ana", route.Home()).is(200, "You dismissed it.").lacks(">Dismiss<")
 	w.post("ana", accept, url.Values{"incident": {incident}}).is(303)
-	w.get("ana", tab).is(200, "Repair declined by ana.")
+	w.get("ana", tab).is(200, "You dismissed it.")
 
 	w.saw(id)
 	w.saw(id, down.ID)
@@ -193,7 +194,7 @@ func TestRepairIsAsked(t *testing.T) {
 		t.Errorf("after accepting: %s", at)
 	}
 	w.get("ana", route.Operation(op)).is(200, "Reboot")
-	w.get("ana", tab).is(200, "Repair accepted by ana.", route.Operation(op))
+	w.get("ana", tab).is(200, "You accepted the repair.", route.Operation(op))
 
 	w.get("ana", tab).is(200, "Template default (ask whether to restart it)")
 	w.post("ana", policy, url.Values{"service": {"tell"}, "stopped": {"do"}, "gone": {""}}).is(403, "Only an administrator, or the template, may let Loom repair this by itself")
@@ -225,7 +226,7 @@ func TestLoadOfANode(t *testing.T) {
 	// An hour: a quarter of points, one with a gap, one without any, and one point.
 	w.db.MustExec(`INSERT INTO node_load (node_id, incarnation, slot, points) VALUES ($1, $2, extract(epoch FROM now())::bigint / 300 - 1, $3)`,
 		node.ID, node.Incarnation, []byte{10, 40, 70, 20, 40, 70, 33, 40, 70, 50, 255, 70, 255, 255, 70, 60, 255, 70, 255, 255, 255, 255, 255, 255, 255, 255, 255, 100, 0, 70})
-	w.get("ana", page).is(200, `id="node-load"`, "Last 24 hours: 4 values", "highest 100 %", "CPU", "Memory", "Disk",
+	w.get("ana", page).is(200, `id="node-load"`, "Last 24 hours: 96 values", "highest 100 %", "CPU", "Memory", "Disk",
 		`<td class="u-num">21</td><td class="u-num">40</td><td class="u-num">70</td>`, `<td class="u-num">55</td><td class="u-num">–</td><td class="u-num">70</td>`,
 		`<td class="u-num">–</td><td class="u-num">–</td><td class="u-num">–</td>`, `<td class="u-num">100</td><td class="u-num">0</td><td class="u-num">70</td>`)
 	w.part("ana", page, clusterview.NodeID).is(200).lacks("node-load")

@@ -113,6 +113,8 @@ func changeTitle(v clusters.ClusterView, f changeForm) string {
 		words = "Scale"
 	case f.Revision != "":
 		return "Restore config " + f.Revision + " of " + v.Name
+	case f.Kind == loom.ChangeRepair && f.of("how") != "":
+		return repairTitle(v, f) + " of " + v.Name
 	case f.Service != "":
 		return page.Capital(string(f.Kind)) + " " + f.Service + " of " + v.Name
 	case f.Kind == loom.ChangeRetry || f.Kind == loom.ChangeRollback:
@@ -128,6 +130,10 @@ func changeTitle(v clusters.ClusterView, f changeForm) string {
 // changeButton is the button that begins a change whose dialog has its title.
 func changeButton(v clusters.ClusterView, f changeForm) string {
 	switch f.Kind {
+	case loom.ChangeRepair:
+		if f.of("how") != "" {
+			return repairTitle(v, f)
+		}
 	case loom.ChangeStart, loom.ChangeStop, loom.ChangeRestart:
 		if f.Service != "" {
 			return page.Capital(string(f.Kind)) + " " + f.Service
@@ -280,6 +286,23 @@ func (s *Server) repairParts(ctx context.Context, actor loom.Actor, v clusters.C
 	return parts, "", nil
 }
 
+// repairTitle says what a repair does, and where: "Restart nginx on node 1001".
+func repairTitle(v clusters.ClusterView, f changeForm) string {
+	what := repairTexts[loom.RepairHow(f.of("how"))].label
+	if services := f.list("services"); len(services) > 0 && loom.RepairHow(f.of("how")) == loom.RepairByRestart {
+		what = "Restart " + loom.And(services[:min(len(services), 3)])
+	}
+	nodes := f.list("nodes")
+	if len(nodes) == 1 {
+		for _, n := range v.Nodes {
+			if string(n.ID) == nodes[0] {
+				return what + " on node " + page.NodeNumber(n.Hostname)
+			}
+		}
+	}
+	return what + " on " + ui.Count(len(nodes), "node", "nodes")
+}
+
 // repairFirst are the nodes that are bad or had a task that failed, and the mildest repair that
 // suits all of them.
 func repairFirst(v clusters.ClusterView, failed map[loom.NodeID]loom.Task) (nodes []string, how loom.RepairHow) {
@@ -312,8 +335,8 @@ func repairFirst(v clusters.ClusterView, failed map[loom.NodeID]loom.Task) (node
 var repairTexts = map[loom.RepairHow]struct{ label, menu, icon, help string }{
 	loom.RepairByRestart:     {"Restart services", "Restart services…", "rotate", "Stops and starts them."},
 	loom.RepairByConfigure:   {"Restore files", "Restore files…", "file", "Stops the services, configures them again and starts them."},
-	loom.RepairByReboot:      {"Reboot", "Reboot…", "server", "Starts a machine that is stopped, restarts one that runs, and starts its services."},
-	loom.RepairByReplacement: {"Replace", "Replace…", "shield", "Another machine takes its place. What is on the disks is lost."},
+	loom.RepairByReboot:      {"Reboot machine", "Reboot machine…", "server", "Starts a machine that is stopped, restarts one that runs, and starts its services."},
+	loom.RepairByReplacement: {"Replace machine", "Replace machine…", "shield", "Another machine takes its place. What is on the disks is lost."},
 }
 
 // repairCards choose the way to repair nodes.

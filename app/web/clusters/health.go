@@ -114,7 +114,10 @@ func noIncidents(v clusters.ClusterView) string {
 	}
 	checked := 0
 	for name := range v.Services {
-		if slices.ContainsFunc(v.Health.Nodes, func(n loom.NodeHealth) bool { s := n.Services[name].Status; return s != "" && s != loom.HealthUnchecked && s != loom.HealthOff }) {
+		if slices.ContainsFunc(v.Health.Nodes, func(n loom.NodeHealth) bool {
+			s := n.Services[name].Status
+			return s != "" && s != loom.HealthUnchecked && s != loom.HealthOff
+		}) {
 			checked++
 		}
 	}
@@ -152,7 +155,7 @@ func incidentText(i loom.Incident) string {
 // incidentMessage is what a check said, without what the text of the incident says.
 func incidentMessage(i loom.Incident) string {
 	if i.Kind == loom.IncidentService && i.Message != "" {
-		return page.Capital(causeOf(i.Service, i.Message))
+		return causeOf(i.Service, i.Message)
 	}
 	return i.Message
 }
@@ -397,17 +400,17 @@ func nodeTrouble(v clusters.ClusterView, n *loom.Node) []clusterview.TroubleLine
 	case loom.HealthStopped:
 		return []clusterview.TroubleLine{{Text: h.Message, Bad: true, Fix: fix("Start machine…", loom.RepairByReboot)}}
 	case loom.HealthUnreachable:
-		return []clusterview.TroubleLine{{Text: h.Message, Bad: true, Fix: fix("Reboot…", loom.RepairByReboot)}}
+		return []clusterview.TroubleLine{{Text: h.Message, Bad: true, Fix: fix("Reboot machine…", loom.RepairByReboot)}}
 	case loom.HealthGone:
-		return []clusterview.TroubleLine{{Text: h.Message, Bad: true, Fix: fix("Replace…", loom.RepairByReplacement)}}
+		return []clusterview.TroubleLine{{Text: h.Message, Bad: true, Fix: fix("Replace machine…", loom.RepairByReplacement)}}
 	}
 	var lines []clusterview.TroubleLine
 	for _, name := range slices.Sorted(maps.Keys(h.Services)) {
 		switch s := h.Services[name]; {
 		case s.Status == loom.HealthFailing:
-			lines = append(lines, clusterview.TroubleLine{Text: page.Capital(causeOf(name, s.Message)) + ".", Bad: true, Fix: fix("Restart "+name+"…", loom.RepairByRestart, name)})
-		case s.Status == loom.HealthPassing && s.Against > 0:
-			lines = append(lines, clusterview.TroubleLine{Text: page.Capital(causeOf(name, s.Message)) + ". Checking again."})
+			lines = append(lines, clusterview.TroubleLine{Text: causeOf(name, s.Message) + ".", Bad: true, Fix: fix("Restart "+name+"…", loom.RepairByRestart, name)})
+		case s.Status == loom.HealthPassing && s.Message != "": // one failure is not certain, nor is one right after a start
+			lines = append(lines, clusterview.TroubleLine{Text: causeOf(name, s.Message) + ". Checking again."})
 		}
 	}
 	if h.Status == loom.HealthFailing && !slices.ContainsFunc(lines, func(l clusterview.TroubleLine) bool { return l.Bad }) { // the disk, or the sign-in

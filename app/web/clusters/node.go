@@ -225,7 +225,7 @@ func nodeState(v clusters.ClusterView, n *loom.Node, now time.Time) ui.State {
 				return ui.HealthState(h.Status, h.AsOf(), now)
 			}
 			return ui.StoppedState()
-		case awaitsLook(v, h.CheckedAt, now):
+		case len(unmet) == 0 && awaitsLook(v, h.CheckedAt, now):
 			return ui.CheckingState()
 		case known && (len(unmet) == 0 || h.Status != loom.HealthHealthy):
 			return seenState(v, &h, now)

@@ -148,8 +148,8 @@ func (s *Server) nodesPart(ctx context.Context, actor loom.Actor, v clusters.Clu
 // setRows is how many nodes of a set are listed with it.
 const setRows = 25
 
-// nodeSets gathers nodes with the same services, the largest set first; of a large one
-// the first nodes stand for it.
+// nodeSets gathers nodes with the same services, in the order of their first nodes; of a large
+// set the first nodes stand for it.
 func nodeSets(v clusters.ClusterView, nodes []loom.Node, q nodesQuery, base string, first int, row func(n loom.Node) clusterview.NodeRow) []clusterview.NodeSet {
 	sets := map[string]int{}
 	var out []clusterview.NodeSet
@@ -180,7 +180,6 @@ func nodeSets(v clusters.ClusterView, nodes []loom.Node, q nodesQuery, base stri
 		}
 		set.Open = len(out) <= 6 && set.Count <= first
 	}
-	slices.SortStableFunc(out, func(a, b clusterview.NodeSet) int { return b.Count - a.Count })
 	return out
 }
 
