@@ -1,7 +1,6 @@
 package web_test
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
