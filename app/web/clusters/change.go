@@ -77,7 +77,7 @@ func init() { // a literal would refer to itself
 		loom.ChangeRestart:        {lead: "Each service is stopped after those that need it and started before them; the preview names them all."},
 		loom.ChangeUpgrade:        {lead: "The newest versions of services and of their files replace those of the cluster, a few nodes at a time: stop, install, configure, start. New labels and descriptions alone change nothing.", live: true, parts: (*Server).upgradeParts},
 		loom.ChangeResize:         {lead: "Replaces machines, a few at a time. Numbers and host names stay.", lost: lostWarning, live: true, parts: (*Server).resizeParts},
-		loom.ChangeRepair:         {lead: "Repairs nodes. Only Replace creates another machine, with the number, host name and services of the node.", live: true, parts: (*Server).repairParts},
+		loom.ChangeRepair:         {lead: "Repairs nodes. Only “Replace machine” creates another one, with the number, host name and services of the node.", live: true, parts: (*Server).repairParts},
 		loom.ChangeRollback:       {lead: "Restores the nodes, services, versions and config from before the operation. Deletes the machines that it created. Disks of other machines are not changed."},
 		loom.ChangeRetry:          {lead: "The tasks that are not complete run again. What finished stays finished, unless you change it here.", live: true, parts: (*Server).retryParts},
 		loom.ChangeSync:           {lead: "The cluster’s copy of its template, and of how its services are checked, becomes the newest version. Nothing changes on its machines; later operations follow the new rules."},
