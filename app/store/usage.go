@@ -17,13 +17,11 @@ type UsageFilter struct {
 	User     loom.UserID
 	Cluster  loom.ClusterID
 	Template string
-	// Node is the id of a single one.
-	Node loom.NodeID
 }
 
-// values are the arguments of the statements, $1 to $5.
+// values are the arguments of the statements, $1 to $4.
 func (f UsageFilter) values(more ...any) []any {
-	return append([]any{f.Tenant, f.User, int64(f.Cluster), f.Template, string(f.Node)}, more...)
+	return append([]any{f.Tenant, f.User, int64(f.Cluster), f.Template}, more...)
 }
 
 // usageSplits are what usage can be split by, with the expression of each.
@@ -73,7 +71,6 @@ WITH turns AS (
     JOIN clusters c ON c.id = t.cluster_id%s
     WHERE t.ended_at IS NOT NULL AND ($1 = '' OR t.tenant_id = $1) AND ` + seenBy("$2") + `
       AND ($3::bigint = 0 OR c.id = $3) AND ($4 = '' OR c.template_name = $4)
-      AND ($5 = '' OR t.node_id = nullif($5, '')::uuid)
     WINDOW turn AS (PARTITION BY t.cluster_id, t.node_id ORDER BY t.ended_at, t.id)
 ), lives AS (
     SELECT split, extract(epoch FROM ended_at) AS began, extract(epoch FROM coalesce(gone, now())) AS ended
@@ -106,27 +103,27 @@ type UsedTime struct {
 // before it, less the sum of b - ended over those that ended: counts and sums of
 // times up to each mark are enough, however many lives and intervals there are.
 const usedTime = `, used AS (
-    SELECT split, greatest(began, ($6::numeric[])[1]) AS began, ended
-    FROM lives WHERE began < $7::numeric AND ended > ($6::numeric[])[1] AND ended > began
+    SELECT split, greatest(began, ($5::numeric[])[1]) AS began, ended
+    FROM lives WHERE began < $6::numeric AND ended > ($5::numeric[])[1] AND ended > began
 ), turning AS (
     SELECT split, began AS at, 1 AS sign FROM used
     UNION ALL
-    SELECT split, ended, -1 FROM used WHERE ended < $7::numeric
+    SELECT split, ended, -1 FROM used WHERE ended < $6::numeric
 ), steps AS (
-    SELECT split, width_bucket(at, $6::numeric[]) AS place, sum(sign) AS alive, sum(sign * at) AS at FROM turning GROUP BY 1, 2
+    SELECT split, width_bucket(at, $5::numeric[]) AS place, sum(sign) AS alive, sum(sign * at) AS at FROM turning GROUP BY 1, 2
 ), marks AS (
-    SELECT mark, place FROM unnest($6::numeric[]) WITH ORDINALITY AS m (mark, place)
+    SELECT mark, place FROM unnest($5::numeric[]) WITH ORDINALITY AS m (mark, place)
 ), upto AS (
     SELECT v.split, m.place,
            m.mark * coalesce(sum(s.alive) OVER before, 0) - coalesce(sum(s.at) OVER before, 0) AS total
-    FROM (SELECT DISTINCT split COLLATE "C" AS split FROM used ORDER BY 1 LIMIT $11) v CROSS JOIN marks m
+    FROM (SELECT DISTINCT split COLLATE "C" AS split FROM used ORDER BY 1 LIMIT $10) v CROSS JOIN marks m
     LEFT JOIN steps s ON s.split = v.split AND s.place = m.place
     WINDOW before AS (PARTITION BY v.split ORDER BY m.place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
 ), differences AS (
     SELECT split, place, lead(total) OVER (PARTITION BY split ORDER BY place) - total AS value FROM upto
 )
-SELECT place - 1 AS interval, split, floor(value * $8::numeric / $9::numeric)::text AS value
-FROM differences WHERE value IS NOT NULL ORDER BY place, split COLLATE "C" LIMIT $10`
+SELECT place - 1 AS interval, split, floor(value * $7::numeric / $8::numeric)::text AS value
+FROM differences WHERE value IS NOT NULL ORDER BY place, split COLLATE "C" LIMIT $9`
 
 // UsedTimeAllTenants sums up the time for which nodes were used between each two
 // neighboring marks, which are seconds since 1970 and ascend. Values are seconds

@@ -90,7 +90,7 @@ func TestUsageOfTheSpecification(t *testing.T) {
 		}
 	}
 	for want, f := range map[string]store.UsageFilter{
-		"60": {Tenant: "a"}, "45": {User: "ana"}, "15": {Cluster: 2}, "10": {}, "35": {Tenant: "a", Cluster: 1, Node: loom.NodeID(a)},
+		"60": {Tenant: "a"}, "45": {User: "ana"}, "15": {Cluster: 2}, "10": {},
 	} {
 		marks := []int64{5, 40}
 		if want == "10" {
@@ -99,9 +99,6 @@ func TestUsageOfTheSpecification(t *testing.T) {
 		if got := l.used(f, "", marks...); len(got) != 1 || got[0].Value != want {
 			t.Errorf("%+v: %v, want %s", f, got, want)
 		}
-	}
-	if got := l.used(store.UsageFilter{Tenant: "a", Cluster: 2, Node: loom.NodeID(a)}, "", 5, 40); len(got) != 0 {
-		t.Errorf("a node of another cluster was used for %v", got)
 	}
 	if got := l.used(store.UsageFilter{Tenant: "b"}, "", 5, 40); len(got) != 0 {
 		t.Errorf("another tenant used %v", got)
