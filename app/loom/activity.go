@@ -2,34 +2,42 @@ package loom
 
 import "time"
 
-// Activity is something that happened and that may concern people: an operation
-// asked for or ended, a lease moved, credentials looked at, the catalog changed.
+// Activity is something that happened and that may concern people: an operation, a lease
+// that changed, a key that was downloaded, a change of the catalog.
 type Activity struct {
-	// Key is unique and names the entry in lists.
-	Key        string
+	// ID is unique.
+	ID         int64
 	Time       time.Time
 	Tenant     TenantID
 	TenantName string
 	Actor      UserID
-	Via        string
-	// Verb, Kind, Object and Result are words of the audit; an operation that ended
-	// has the verb "finish".
+	// Verb, Kind, Object and Result are words of the audit log.
 	Verb, Kind, Object, Result string
-	// Cluster is 0 for what is about none; ClusterName is its present name.
+	// Cluster is 0 where it is about none; ClusterName is its present name.
 	Cluster     ClusterID
 	ClusterName string
-	// Operation is that which was asked for or ended, zero for none.
+	// Action is what was asked for, "" where that is no action of an operation.
+	Action ClusterAction
+	// Operation is the one that it is about, the zero value for none.
 	Operation OperationRef
-	Action    ClusterAction
-	// Status and Message are those of an operation that ended.
-	Status  OperationStatus
-	Message string
-	// FailedTasks on FailedNodes are those of an operation that failed.
-	FailedTasks, FailedNodes int
-	// LeaseBefore and LeaseAfter are milliseconds since 1970 in decimal, "0" for no
-	// end; both are "" where the change was not about a cluster as such.
+	// Began is the operation that began, as it is now; nil where none did. Tasks are counted
+	// unless it is complete.
+	Began *Operation
+	// NodesBefore and NodesAfter count the nodes of the cluster around an operation that
+	// changes them; both are 0 for others.
+	NodesBefore, NodesAfter int
+	// LeaseBefore and LeaseAfter are milliseconds since 1970 in decimal, "0" for no expiry;
+	// both are "" where the change was not about the cluster itself.
 	LeaseBefore, LeaseAfter string
 }
 
 // LeaseMoved reports whether the end of a lease changed.
 func (a Activity) LeaseMoved() bool { return a.LeaseAfter != "" && a.LeaseAfter != a.LeaseBefore }
+
+// The results that lists of activity can be limited to.
+const (
+	ActivityRunning = "running" // operations that have not ended
+	ActivityDone    = "ok"
+	ActivityRefused = "refused"
+	ActivityFailed  = "failed"
+)

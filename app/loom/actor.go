@@ -65,9 +65,12 @@ type Actor struct {
 	RequestID   string
 }
 
+// SystemUser acts where Loom does so by itself.
+const SystemUser UserID = "system"
+
 // SystemActor acts for Loom itself in a tenant: the scheduler's duties, seeding.
 func SystemActor(tenant TenantID, tenantName string) Actor {
-	return Actor{Tenant: tenant, TenantName: tenantName, User: "system", Role: RoleAdmin, Via: "system"}
+	return Actor{Tenant: tenant, TenantName: tenantName, User: SystemUser, Role: RoleAdmin, Via: string(SystemUser)}
 }
 
 // Account gives the account the actor acts for.

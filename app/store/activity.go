@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -11,86 +12,77 @@ import (
 	"loom/app/loom"
 )
 
-// ActivityFilter limits a list of what happened; empty parts mean any. Since is
-// inclusive, Until is not.
+// ActivityFilter limits a list of what happened; empty parts mean any.
 type ActivityFilter struct {
-	// Viewer sees what he did himself from ViewerSince on, what happened to his own clusters, and what
+	// Viewer sees his own actions from ViewerSince on, what happened to his own clusters, and what
 	// changed in the catalog; "" sees all.
 	Viewer      loom.UserID
 	ViewerSince time.Time
 	Actor       loom.UserID
-	// Kinds are words of the audit.
+	// Kinds are words of the audit log.
 	Kinds   []string
 	Cluster loom.ClusterID
 	// ClusterName is that of one or several clusters, also of those that are gone.
-	ClusterName  string
-	Verb, Result string
-	Since, Until time.Time
+	ClusterName string
+	// Actions are those of operations, Verbs those of everything else; what has one of either
+	// is listed.
+	Actions []loom.ClusterAction
+	Verbs   []string
+	// Result is one of loom.ActivityRunning, ActivityDone, ActivityRefused and ActivityFailed.
+	Result string
+	Since  time.Time
+	// NoOperations leaves out the operations themselves.
+	NoOperations bool
 }
 
-// Of the audit only what is told is read: ids, names, times of leases. An operation
-// that ended has no entry there; it is told from its own row.
+// The entry with which an operation began stands for it as long as it is kept. Of the rest of
+// the audit log only ids, names and times of leases are read.
 const (
-	auditActivity = `
-	SELECT a.created_at AS at, 'a' || lpad(a.id::text, 19, '0') AS key, a.tenant_id, a.actor, a.via, a.verb, a.kind, a.object, a.result,
-		CASE WHEN a.kind IN ('cluster', 'operation', 'task') OR a.kind = 'node' AND a.object ~ '^[0-9]{8,18}/'
-		     THEN substring(a.object FROM '^[0-9]{8,18}')::bigint END AS cluster_id,
-		coalesce(a.after->>'action', '') AS action, coalesce(a.after->>'operationId', '') AS operation, '' AS status, '' AS message, 0::bigint AS operation_row,
-		coalesce(a.before->>'expireTime', '') AS lease_before, coalesce(a.after->>'expireTime', '') AS lease_after
-	FROM audit a`
-	endedActivity = `
-	SELECT o.ended_at AS at, 'o' || lpad(o.id::text, 19, '0') AS key, o.tenant_id, o.requested_by AS actor, '' AS via, 'finish' AS verb, 'operation' AS kind,
-		loom_pad(o.cluster_id) || '-' || lpad(o.number::text, greatest(3, length(o.number::text)), '0') AS object,
-		CASE o.status WHEN 'complete' THEN 'ok' ELSE 'failed' END AS result, o.cluster_id, o.action, '' AS operation, o.status, o.message, o.id AS operation_row,
-		'' AS lease_before, '' AS lease_after
-	FROM operations o WHERE o.ended_at IS NOT NULL`
+	activityCluster = `CASE WHEN a.kind IN ('cluster', 'operation', 'task') OR a.kind = 'node' AND a.object ~ '^[0-9]{8,18}/'
+	                        THEN substring(a.object FROM '^[0-9]{8,18}')::bigint END`
+	activityNumber = `CASE WHEN a.kind = 'cluster' THEN substring(a.after->>'operationId' FROM '^[0-9]{8,18}-([0-9]{1,9})$')::int END`
+	activityResult = `CASE WHEN o.id IS NULL THEN a.result WHEN o.status = 'complete' THEN 'ok' WHEN o.ended_at IS NULL THEN 'running'
+	                       WHEN o.status = 'failed' AND o.started_at IS NULL THEN 'refused' ELSE 'failed' END`
 )
 
-// activityCut cuts both sources before they are put together: each is read backwards
-// along its index of times (audit_time, operations_ended and those of all tenants)
-// and ends where the page does.
-func activityCut(conditions, order, limit string) string {
-	part := func(rows string) string {
-		return `(SELECT x.*, coalesce(c.name, '') AS cluster_name FROM (` + rows + `) x
-	LEFT JOIN clusters c ON c.tenant_id = x.tenant_id AND c.id = x.cluster_id
-	WHERE ` + conditions + order + limit + `)`
-	}
-	return `(` + part(auditActivity) + ` UNION ALL ` + part(endedActivity) + `) x LEFT JOIN tenants t ON t.id = x.tenant_id`
-}
-
+// It is read backwards along audit_time and audit_time_all.
 var activity = keyset{
-	columns: `x.at, x.key, x.tenant_id, coalesce(t.name, '') AS tenant_name, x.actor, x.via, x.verb, x.kind, x.object, x.result, x.cluster_id,
-	x.cluster_name, x.action, x.operation, x.status, x.message, x.operation_row, x.lease_before, x.lease_after`,
-	cut: activityCut, id: "x.key", idKind: "text",
-	sorts: map[string]sortColumn{"time": {"x.at", `to_char(x.at AT TIME ZONE 'UTC', '` + cursorTime + `')`, "timestamptz"}},
+	columns: `a.created_at AS at, a.id AS entry, a.tenant_id AS tenant, coalesce(t.name, '') AS tenant_name, a.actor, a.verb, a.kind, a.object,
+	` + activityResult + ` AS result, ` + activityCluster + ` AS cluster, coalesce(c.name, '') AS cluster_name, coalesce(a.after->>'action', '') AS asked,
+	coalesce(a.before->>'expireTime', '') AS lease_before, coalesce(a.after->>'expireTime', '') AS lease_after,
+	CASE WHEN o.id IS NULL THEN 0 ELSE coalesce((SELECT sum(n::int) FROM jsonb_path_query(a.before, '$.layout[*].count') n), 0) END AS nodes_before,
+	CASE WHEN o.id IS NULL THEN 0 ELSE coalesce((SELECT sum(n::int) FROM jsonb_path_query(a.after, '$.layout[*].count') n), (a.after->'numMachines')::int, 0) END AS nodes_after,
+	coalesce(o.id, 0) AS operation`,
+	from: `audit a LEFT JOIN tenants t ON t.id = a.tenant_id
+	LEFT JOIN clusters c ON c.tenant_id = a.tenant_id AND c.id = ` + activityCluster + `
+	LEFT JOIN operations o ON o.cluster_id = c.id AND o.number = ` + activityNumber,
+	id: "a.id", idKind: "bigint",
+	sorts: map[string]sortColumn{"time": byCreation("a")},
 }
 
 type activityRow struct {
 	pageKeys
-	At           time.Time     `db:"at"`
-	Key          string        `db:"key"`
-	Tenant       string        `db:"tenant_id"`
-	TenantName   string        `db:"tenant_name"`
-	Actor        string        `db:"actor"`
-	Via          string        `db:"via"`
-	Verb         string        `db:"verb"`
-	Kind         string        `db:"kind"`
-	Object       string        `db:"object"`
-	Result       string        `db:"result"`
-	Cluster      sql.NullInt64 `db:"cluster_id"`
-	ClusterName  string        `db:"cluster_name"`
-	Action       string        `db:"action"`
-	Operation    string        `db:"operation"`
-	Status       string        `db:"status"`
-	Message      string        `db:"message"`
-	OperationRow int64         `db:"operation_row"`
-	LeaseBefore  string        `db:"lease_before"`
-	LeaseAfter   string        `db:"lease_after"`
+	At          time.Time     `db:"at"`
+	Entry       int64         `db:"entry"`
+	Tenant      string        `db:"tenant"`
+	TenantName  string        `db:"tenant_name"`
+	Actor       string        `db:"actor"`
+	Verb        string        `db:"verb"`
+	Kind        string        `db:"kind"`
+	Object      string        `db:"object"`
+	Result      string        `db:"result"`
+	Cluster     sql.NullInt64 `db:"cluster"`
+	ClusterName string        `db:"cluster_name"`
+	Asked       string        `db:"asked"`
+	LeaseBefore string        `db:"lease_before"`
+	LeaseAfter  string        `db:"lease_after"`
+	NodesBefore int           `db:"nodes_before"`
+	NodesAfter  int           `db:"nodes_after"`
+	Operation   int64         `db:"operation"`
 }
 
 func (f *ActivityFilter) where(b *binder) []string {
-	kinds := "x.kind = ANY (" + b.add(pq.Array(f.Kinds)) + ")"
-	conditions := []string{kinds}
+	conditions := []string{"a.kind = ANY (" + b.add(pq.Array(f.Kinds)) + ")"}
 	add := func(is bool, text string, value any) {
 		if is {
 			conditions = append(conditions, text+b.add(value))
@@ -98,15 +90,19 @@ func (f *ActivityFilter) where(b *binder) []string {
 	}
 	if f.Viewer != "" {
 		viewer := b.add(f.Viewer)
-		conditions = append(conditions, "(x.actor = "+viewer+" AND x.at >= "+b.add(f.ViewerSince)+" OR "+seenBy(viewer)+" OR x.kind = ANY ("+b.add(pq.Array(CatalogWords()))+"))")
+		conditions = append(conditions, "(a.actor = "+viewer+" AND a.created_at >= "+b.add(f.ViewerSince)+" OR "+seenBy(viewer)+" OR a.kind = ANY ("+b.add(pq.Array(CatalogWords()))+"))")
 	}
-	add(f.Actor != "", "x.actor = ", f.Actor)
-	add(f.Cluster != 0, "x.cluster_id = ", int64(f.Cluster))
+	add(f.Actor != "", "a.actor = ", f.Actor)
+	add(f.Cluster != 0, "c.id = ", int64(f.Cluster))
 	add(f.ClusterName != "", "c.name = ", f.ClusterName)
-	add(f.Verb != "", "x.verb = ", f.Verb)
-	add(f.Result != "", "x.result = ", f.Result)
-	add(!f.Since.IsZero(), "x.at >= ", f.Since)
-	add(!f.Until.IsZero(), "x.at < ", f.Until)
+	if len(f.Actions)+len(f.Verbs) > 0 {
+		conditions = append(conditions, "CASE WHEN o.id IS NULL THEN a.verb = ANY ("+b.add(pq.Array(f.Verbs))+") ELSE o.action = ANY ("+b.add(textArray(f.Actions))+") END")
+	}
+	add(f.Result != "", activityResult+" = ", f.Result)
+	add(!f.Since.IsZero(), "a.created_at >= ", f.Since)
+	if f.NoOperations {
+		conditions = append(conditions, "o.id IS NULL")
+	}
 	return conditions
 }
 
@@ -119,6 +115,42 @@ func CatalogWords() []string {
 	return words
 }
 
+// Names are what a list of activity can be limited to.
+type Names struct {
+	Users    []loom.UserID
+	Clusters []string
+}
+
+// maxActivityNames bounds the names of each kind; those of the newest clusters are read.
+const maxActivityNames = 200
+
+const (
+	activityUsers    = `SELECT DISTINCT u.id FROM users u WHERE ($1 = '' OR u.tenant_id = $1) AND ($2 = '' OR u.id = $2) ORDER BY u.id LIMIT $3`
+	activityClusters = `SELECT DISTINCT n.name FROM (
+	SELECT c.name FROM clusters c WHERE ($1 = '' OR c.tenant_id = $1) AND `
+)
+
+// ActivityNames reads the users and the newest clusters of a tenant. A viewer has only himself and
+// his own clusters.
+func ActivityNames(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, viewer loom.UserID) (Names, error) {
+	return activityNames(ctx, q, tenant, viewer)
+}
+
+// ActivityNamesAllTenants is ActivityNames over all tenants.
+func ActivityNamesAllTenants(ctx context.Context, q sqlx.ExtContext) (Names, error) {
+	return activityNames(ctx, q, "", "")
+}
+
+func activityNames(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, viewer loom.UserID) (Names, error) {
+	var names Names
+	if err := sqlx.SelectContext(ctx, q, &names.Users, activityUsers, tenant, viewer, maxActivityNames); err != nil {
+		return names, wrap(err, "read the users to filter by")
+	}
+	clusters := activityClusters + seenBy("$2") + ` ORDER BY c.id DESC LIMIT $3) n ORDER BY n.name`
+	err := sqlx.SelectContext(ctx, q, &names.Clusters, clusters, tenant, viewer, maxActivityNames)
+	return names, wrap(err, "read the clusters to filter by")
+}
+
 // ActivityList is a page of what happened, with the cursors of its neighbours.
 type ActivityList struct {
 	Items      []loom.Activity
@@ -129,7 +161,7 @@ type ActivityList struct {
 // statements whatever the number of rows. Invalid for a cursor of another list.
 func Activity(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, f ActivityFilter, p loom.Page) (ActivityList, error) {
 	var b binder
-	return activityPage(ctx, q, &b, "x.tenant_id = "+b.add(tenant), string(tenant), f, p)
+	return activityPage(ctx, q, &b, "a.tenant_id = "+b.add(tenant), string(tenant), f, p)
 }
 
 // ActivityAllTenants is Activity over all tenants.
@@ -145,55 +177,49 @@ func activityPage(ctx context.Context, q sqlx.ExtContext, b *binder, of, list st
 		return ActivityList{}, err
 	}
 	page := ActivityList{Items: make([]loom.Activity, len(rows)), Next: next, Prev: prev}
-	ended := map[int64]*loom.Activity{}
-	var ids []int64
+	began := map[int64]*loom.Activity{}
 	for i, r := range rows {
 		page.Items[i] = r.activity()
-		if r.OperationRow > 0 && r.Result == "failed" {
-			ended[r.OperationRow] = &page.Items[i]
-			ids = append(ids, r.OperationRow)
+		if r.Operation > 0 {
+			began[r.Operation] = &page.Items[i]
 		}
 	}
-	return page, failuresOf(ctx, q, ids, ended)
+	return page, beganOperations(ctx, q, began)
 }
 
 func (r activityRow) activity() loom.Activity {
 	a := loom.Activity{
-		Key: r.Key, Time: r.At, Tenant: loom.TenantID(r.Tenant), TenantName: r.TenantName, Actor: loom.UserID(r.Actor), Via: r.Via,
+		ID: r.Entry, Time: r.At, Tenant: loom.TenantID(r.Tenant), TenantName: r.TenantName, Actor: loom.UserID(r.Actor),
 		Verb: r.Verb, Kind: r.Kind, Object: r.Object, Result: r.Result, Cluster: loom.ClusterID(r.Cluster.Int64), ClusterName: r.ClusterName,
-		Action: loom.ClusterAction(r.Action), Status: loom.OperationStatus(r.Status), Message: r.Message,
-		LeaseBefore: r.LeaseBefore, LeaseAfter: r.LeaseAfter,
+		Action: loom.ClusterAction(r.Asked), NodesBefore: r.NodesBefore, NodesAfter: r.NodesAfter, LeaseBefore: r.LeaseBefore, LeaseAfter: r.LeaseAfter,
 	}
-	text := r.Operation
 	if r.Kind == "operation" {
-		text = r.Object
-	}
-	if ref, ok := loom.ParseOperationRef(text); ok {
-		a.Operation = ref
+		a.Operation, _ = loom.ParseOperationRef(r.Object)
 	}
 	return a
 }
 
-// Leans on tasks_operation.
-const operationFailures = `
-SELECT operation_id, count(*) AS tasks, count(DISTINCT node_id) AS nodes
-FROM tasks WHERE operation_id = ANY ($1) AND status = 'failed' GROUP BY operation_id`
+// The tasks of what is complete are not counted: there may be many, and all are complete.
+var operationsByRow = fmt.Sprintf(withCounts, `SELECT `+operationReadColumns+` FROM operations o WHERE o.id = ANY ($1)`, "0 AND o.status <> 'complete'", "DESC")
 
-// failuresOf counts the failed tasks of operations, and their nodes.
-func failuresOf(ctx context.Context, q sqlx.ExtContext, ids []int64, into map[int64]*loom.Activity) error {
-	if len(ids) == 0 {
+// beganOperations fills in the operations of entries, by their rows.
+func beganOperations(ctx context.Context, q sqlx.ExtContext, into map[int64]*loom.Activity) error {
+	if len(into) == 0 {
 		return nil
 	}
-	var rows []struct {
-		Operation int64 `db:"operation_id"`
-		Tasks     int   `db:"tasks"`
-		Nodes     int   `db:"nodes"`
+	ids := make(pq.Int64Array, 0, len(into))
+	for id := range into {
+		ids = append(ids, id)
 	}
-	if err := sqlx.SelectContext(ctx, q, &rows, operationFailures, pq.Array(ids)); err != nil {
-		return wrap(err, "count the failed tasks of %d operations", len(ids))
+	var rows []operationReadRow
+	if err := sqlx.SelectContext(ctx, q, &rows, operationsByRow, ids); err != nil {
+		return wrap(err, "read %d operations", len(ids))
 	}
-	for _, r := range rows {
-		into[r.Operation].FailedTasks, into[r.Operation].FailedNodes = r.Tasks, r.Nodes
+	operations, err := operationsOf(rows)
+	for i := range operations {
+		op := &operations[i]
+		a := into[int64(op.Row)]
+		a.Began, a.Operation, a.Action = op, op.Ref, op.Action
 	}
-	return nil
+	return err
 }

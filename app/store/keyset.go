@@ -23,10 +23,6 @@ type keyset struct {
 	// id is the column that is unique in the list, idKind its type: text or bigint.
 	id, idKind string
 	sorts      map[string]sortColumn
-	// cut, unless nil, gives what the page is selected from instead of from: the list
-	// put together of parts that each hold to the conditions, in this order and no
-	// longer than the limit. Without it a list over several tables is read as a whole.
-	cut func(conditions, order, limit string) string
 }
 
 // sortColumn is a column, never NULL, with the text of its value in cursors and
@@ -81,11 +77,7 @@ func readKeyset[R interface{ keys() []string }](ctx context.Context, q sqlx.ExtC
 		limit = " LIMIT " + b.add(p.Limit+1)
 	}
 	order := fmt.Sprintf(" ORDER BY %s %s, %s %s", sort.column, direction, k.id, direction)
-	from := k.from + " WHERE " + strings.Join(conditions, " AND ")
-	if k.cut != nil {
-		from = k.cut(strings.Join(conditions, " AND "), order, limit)
-	}
-	query := fmt.Sprintf("SELECT %s, %s AS page_key, (%s)::text AS page_id FROM %s%s%s", k.columns, sort.key, k.id, from, order, limit)
+	query := fmt.Sprintf("SELECT %s, %s AS page_key, (%s)::text AS page_id FROM %s WHERE %s%s%s", k.columns, sort.key, k.id, k.from, strings.Join(conditions, " AND "), order, limit)
 	if err := sqlx.SelectContext(ctx, q, &rows, query, b.values...); err != nil {
 		return nil, "", "", wrap(err, "read a page")
 	}

@@ -19,6 +19,10 @@ func init() {
 			list, err := store.Activity(ctx, tx, t, store.ActivityFilter{Kinds: []string{"cluster", "operation", "service", "resource", "node", "user", "task"}}, loom.Page{Limit: 100})
 			return list, err
 		},
+		"ActivityNames": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			names, err := store.ActivityNames(ctx, tx, t, "")
+			return names.Clusters, err
+		},
 		"LiveClusters": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			counts, err := store.LiveClusters(ctx, tx, t)
 			return leak(len(counts) > 0), err

@@ -29,6 +29,7 @@ func TestFactsAppearOnce(t *testing.T) {
 		route.Home(): true, route.Clusters(): true, route.Cluster(id): true, route.Cluster(broken.Cluster): true, route.Cluster(running.Cluster): true, route.ClusterNodes(id): true, route.Node(id, n): true,
 		route.ClusterTab(id, "services"): true, route.Operation(done): true, route.OperationGraph(done): true, route.OperationTasks(done): true, route.Operation(broken): true,
 		route.Preview(p.ID): false, route.ClusterNewFrom("web-cluster"): false, route.CatalogTemplate("web-cluster"): true,
+		route.Activity(): true, route.Usage(): true,
 	} {
 		b.Open(base + at)
 		if marked && !b.Has("#main [data-fact]") {

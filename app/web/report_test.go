@@ -27,6 +27,7 @@ func TestActivityPages(t *testing.T) {
 	mine := r.past(demo, "user", "web-cluster", "small", 2, time.Hour, 0)
 	theirs := r.past(demo, "admin", "redis-secret", "small", 1, 2*time.Hour, 0)
 	r.exec(`UPDATE operations SET status = 'failed', message = 'the disk is full' WHERE cluster_id = $1`, mine)
+	r.exec(`UPDATE clusters SET status = 'incomplete' WHERE id = $1`, mine)
 	r.exec(`UPDATE tasks SET status = 'failed' WHERE cluster_id = $1`, mine)
 	for _, name := range []string{"one", "two", "three"} {
 		admin.post("/admin/services", "body", `{"name": "`+name+`"}`).goes(t, "/admin/services/"+name)
@@ -35,20 +36,38 @@ func TestActivityPages(t *testing.T) {
 		($1, 'admin', 'session', 'update', 'cluster', $2, 'ok', '{"expireTime": 0}', '{"expireTime": 1780000000000}'),
 		($1, 'admin', 'session', 'reveal', 'node', $2 || '/x', 'ok', null, '{}')`, demo, loom.ClusterID(mine).String())
 
-	page := user.get("/activity").shows(t, 200, "web-cluster", "2 tasks failed on 2 nodes", "created 3 services", "changed expiry of", "downloaded the key of", `href="/clusters/`+loom.ClusterID(mine).String()+`/operations/1"`).
+	page := user.get("/activity").shows(t, 200, "tried to create", ">web-cluster</a>", "with 2 nodes", "the disk is full", "created 3 services", "changed expiry of", "downloaded the key of", `href="/clusters/`+loom.ClusterID(mine).String()+`/operations/1"`, "/operations/1/retry").
 		hides(t, "redis-secret", "style=", "onclick")
 	if strings.Count(page.body, "<h2>") == 0 {
 		t.Error("there are no days")
 	}
-	admin.get("/activity").shows(t, 200, "redis-secret", "web-cluster")
-	admin.get("/activity?about=catalog").shows(t, 200, "created 3 services").hides(t, "web-cluster")
-	admin.get("/activity?result=failed").shows(t, 200, "web-cluster").hides(t, "redis-secret", "3 services")
-	admin.get("/activity?cluster="+loom.ClusterID(theirs).String()).shows(t, 200, "redis-secret").hides(t, "web-cluster")
-	admin.get("/activity?verb=reveal").shows(t, 200, "downloaded the key of").hides(t, "redis-secret")
-	admin.get("/activity?actor=user").shows(t, 200, "web-cluster").hides(t, "redis-secret")
-	admin.get("/activity?since=2001-01-01&until=2001-01-02").shows(t, 200, "No matches.", "Clear filters")
-	admin.get("/activity?cluster=none&about=weather&since=x").shows(t, 422, "year-month-day")
-	admin.get("/activity?cluster=no+name&about=weather").shows(t, 422, "is neither a name nor an id of a cluster", "is none of clusters, catalog")
+	if n := strings.Count(feedOf(page), `data-fact="operation `); n != 1 {
+		t.Errorf("the operation has %d lines", n)
+	}
+	admin.get("/activity").shows(t, 200, ">redis-secret</a>", ">web-cluster</a>", ">user</strong>", "Complete in")
+	for filter, want := range map[string]struct{ has, lacks string }{
+		"about=catalog": {"created 3 services", "web-cluster"},
+		"result=failed": {"web-cluster", "redis-secret"},
+		"result=ok":     {"redis-secret", "tried to create"},
+		"action=create": {"web-cluster", "changed expiry of"},
+		"action=reveal": {"downloaded the key of", "redis-secret"},
+		"user=user":     {"web-cluster", "redis-secret"},
+		"period=1h":     {"created 3 services", "redis-secret"},
+		"period=24h":    {"redis-secret", "No matches."},
+		"cluster=" + loom.ClusterID(theirs).String():  {"redis-secret", "web-cluster"},
+		"cluster=web-cluster&action=restart_services": {"Clear filters", ">web-cluster<"},
+		"result=running": {"No matches.", "web-cluster"},
+	} {
+		feed := feedOf(admin.get("/activity?"+filter).shows(t, 200))
+		if !strings.Contains(feed, want.has) || strings.Contains(feed, want.lacks) {
+			t.Errorf("%s: the list has %q: %v, and %q: %v", filter, want.has, strings.Contains(feed, want.has), want.lacks, strings.Contains(feed, want.lacks))
+		}
+	}
+	// Each filter that is chosen is among its choices.
+	admin.get("/activity?cluster=web-cluster&action=restart_services&user=gone").shows(t, 200, `<option value="web-cluster" selected>`, `<option value="restart_services" selected>`, `<option value="gone" selected>`)
+	user.get("/activity").shows(t, 200, `<option value="user">You`, `<option value="system">Loom`).hides(t, `<option value="admin"`)
+	admin.get("/activity?period=x").shows(t, 422, "The range is 1h, 24h or 7d.")
+	admin.get("/activity?cluster=no+name&about=weather&action=dance&result=odd").shows(t, 422, "is neither a name nor an id of a cluster", "is none of clusters, catalog", "There is no action “dance”", "A result is running, ok, refused or failed.")
 	admin.get("/system/activity").shows(t, 403, "superadmin")
 	super.get("/system/activity").shows(t, 200, "redis-secret", "of demo")
 	super.get("/system/activity?tenant=demo&about=clusters").shows(t, 200, "redis-secret")
@@ -60,12 +79,12 @@ func TestActivityPages(t *testing.T) {
 	for i := range 60 {
 		r.past(demo, "user", "many-"+strconv.Itoa(i), "small", 1, time.Duration(i+3)*time.Hour, 0)
 	}
-	admin.get("/activity?cluster=many-7").shows(t, 200, ">many-7<").hides(t, ">many-8<", "redis-secret")
+	admin.get("/activity?cluster=many-7").shows(t, 200, ">many-7</a>").hides(t, ">many-8</a>")
 	seen, at := map[string]int{}, "/activity?about=clusters"
 	for range 5 {
 		a := admin.get(at).shows(t, 200)
 		for i := range 60 {
-			seen[strconv.Itoa(i)] += strings.Count(a.body, ">many-"+strconv.Itoa(i)+"<")
+			seen[strconv.Itoa(i)] += strings.Count(a.body, ">many-"+strconv.Itoa(i)+"</a>")
 		}
 		if nextLink(a.body) == "" {
 			break
@@ -77,6 +96,12 @@ func TestActivityPages(t *testing.T) {
 			t.Errorf("many-%s is shown %d times", name, n)
 		}
 	}
+}
+
+// feedOf is the list of a page of activity, without its filters.
+func feedOf(a answer) string {
+	_, feed, _ := strings.Cut(a.body, `id="feed"`)
+	return feed
 }
 
 // nextLink gives the address of the next page of a list.

@@ -36,6 +36,9 @@ func (r *rooms) past(tenant loom.TenantID, owner, template, hardware string, nod
 		VALUES ($1, $2, 1, 'cluster_create', 'complete', $3, now() - make_interval(secs => $4), now() - make_interval(secs => $4), now() - make_interval(secs => $4)) RETURNING id`,
 		tenant, cluster, owner, ago.Seconds()))
 	r.exec(`UPDATE clusters SET latest_operation = 1 WHERE id = $1`, cluster)
+	r.exec(`INSERT INTO audit (tenant_id, actor, via, verb, kind, object, result, after, created_at)
+		VALUES ($1, $2, 'session', 'create', 'cluster', $3, 'ok', jsonb_build_object('operationId', $3 || '-001', 'numMachines', $4::int), now() - make_interval(secs => $5))`,
+		tenant, owner, loom.ClusterID(cluster).String(), nodes, ago.Seconds())
 	for n := range nodes {
 		id := fmt.Sprintf("00000000-0000-4000-8000-%06d%06d", cluster, n+1)
 		r.exec(`INSERT INTO nodes (id, cluster_id, tenant_id, number, hostname, hardwaretype, imagetype, flavor, image, sshuser, services, automators, state)

@@ -18,13 +18,13 @@ func TestUsagePages(t *testing.T) {
 	super, admin, user := r.signedIn("superadmin", "admin"), r.signedIn("demo", "admin"), r.signedIn("demo", "user")
 	demo := r.tenantID("demo")
 	for _, v := range []*visitor{user, admin} {
-		v.get("/usage").shows(t, 200, "No finished node time in this range.").hides(t, "<svg class=\"plot\"", "style=")
+		v.get("/usage").shows(t, 200, "No node time in this range.").hides(t, "<svg class=\"plot\"", "style=")
 	}
 	mine := r.past(demo, "user", "web-cluster", "small", 2, 30*hours, 10*hours)
 	r.past(demo, "admin", "redis", "large", 1, 5*hours, 0)
 	r.past("superadmin", "admin", "hidden-template", "large", 1, 3*hours, 0)
 
-	page := user.get("/usage").shows(t, 200, "20.0 node-hours", "web-cluster", `class="plot"`, "nothing was used then", "Data").hides(t, "redis", "hidden-template", "style=", "onclick")
+	page := user.get("/usage").shows(t, 200, "20.0 node-hours", "web-cluster", `class="plot"`, "none in the ", "Data").hides(t, "redis", "hidden-template", "style=", "onclick")
 	if strings.Count(page.body, "<rect class=\"bar") == 0 {
 		t.Error("there are no bars")
 	}
@@ -38,7 +38,7 @@ func TestUsagePages(t *testing.T) {
 	r.visitor().get("/usage").goes(t, "/login?next=%2Fusage")
 
 	admin.get("/admin/usage").shows(t, 200, "25.0 node-hours", "By user", ">admin<", ">user<").hides(t, "hidden-template")
-	admin.get("/admin/usage?user=user&split=clustertemplate").shows(t, 200, "20.0 node-hours", "web-cluster", "Clear filters").hides(t, ">redis<")
+	admin.get("/admin/usage?user=user&split=clustertemplate").shows(t, 200, "20.0 node-hours", "web-cluster", "User: user</a>").hides(t, ">redis<")
 	admin.get("/admin/usage?template=redis&split=hardwaretype").shows(t, 200, "5.0 node-hours", "large")
 	// Low enough to be near the bars at every hour, as midnight may part what was used.
 	r.exec(`UPDATE tenants SET max_nodes = 1 WHERE id = $1`, demo)
@@ -78,7 +78,7 @@ func TestUsageComparedAndBad(t *testing.T) {
 	r.past(r.tenantID("demo"), "user", "web", "small", 1, 8*24*hours, 10*hours)
 	r.past(r.tenantID("demo"), "user", "web", "small", 1, 2*24*hours, 5*hours)
 	day := func(ago int) string { return now.AddDate(0, 0, -ago).Format(time.DateOnly) }
-	user.get("/usage?period=custom&from="+day(5)+"&to="+day(1)+"&group=day").shows(t, 200, "5.0 node-hours", "% less than the 10.0 node-hours then")
+	user.get("/usage?period=custom&from="+day(5)+"&to="+day(1)+"&group=day").shows(t, 200, "5.0 node-hours", "% less than the 10.0 in the ")
 	user.get("/usage?period=30d&group=week").shows(t, 200, "15.0 node-hours", "Week from")
 	user.get("/usage?period=30d&group=month").shows(t, 200, "15.0 node-hours", now.Format("January 2006"))
 	for query, says := range map[string]string{

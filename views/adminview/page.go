@@ -68,6 +68,27 @@ type FiltersModel struct {
 	Clear string
 	// Button is what the button says, "Search" when empty.
 	Button string
+	// Whole fetches the whole page again as soon as something is chosen; a button is only there
+	// without scripts. Target is not needed then.
+	Whole bool
+	// Label names the form.
+	Label string
+	// Ranges are links to the same list over other times. Chips are filters that no field shows,
+	// each leads to the list without it. Hidden are both.
+	Ranges      []ui.Tab
+	RangesLabel string
+	RangesError string
+	Chips       []ui.Tab
+	Hidden      []HiddenField
+}
+
+// HiddenField is sent with a form and not seen.
+type HiddenField struct{ Name, Value string }
+
+// FigureModel is a figure with its unit; Fact names it.
+type FigureModel struct {
+	Fact, Value, Unit string
+	Notes             []string
 }
 
 // FormModel is a form that is sent once.

@@ -43,8 +43,12 @@ func TestPageGolden(t *testing.T) {
 		"details": adminview.Card("c", "Card", adminview.Details(adminview.DetailsModel{Summary: "1 value", Facts: []ui.Def{{Term: "Object", Value: adminview.Link("a", "/a")}},
 			Changes: []ui.ChangeModel{{Sign: ui.SignChange, Name: "size", Old: "1", New: "<2>"}}, Code: &ui.CodeModel{ID: "code", Label: "stack", Text: "at x"}})),
 		"feed": adminview.Feed(adminview.FeedModel{ID: "feed", Now: now, Pages: ui.PaginationModel{Label: "Pages of the feed", Next: "/feed?after=x"}, Days: []adminview.FeedDay{{Title: "Monday, 1 June 2026", Items: []adminview.FeedItem{
-			{Icon: "cluster", Who: "ana <a>", Text: "changed expiry of", Link: adminview.FeedLink{Text: "a<b", Href: "/clusters/1"}, Note: "from x to y", State: &off, Time: now},
-			{Icon: "template", Who: "ben", Text: "created 2 services", Time: now, More: []adminview.FeedLink{{Text: "nginx", Href: "/nginx", Time: now}, {Text: "redis", Time: now}}}}}}}),
+			{ID: "event-2", Icon: "cluster", Who: "ana <a>", Text: "tried to scale", Link: adminview.FeedLink{Text: "a<b", Href: "/clusters/1"}, Rest: "from 3 to <5", State: &off, StateHref: "/clusters/1/operations/1", StateSays: "It is",
+				Note: "no <image>", Actions: []ui.ButtonModel{{Label: "Retry", Href: "/retry"}}, Time: now},
+			{ID: "event-1", Icon: "template", Who: "ben", Text: "created 2 services", Time: now, More: []adminview.FeedLink{{Text: "nginx", Href: "/nginx", Time: now}, {Text: "redis", Time: now}}}}}}}),
+		"filters-whole": adminview.Filters(adminview.FiltersModel{Action: "/things", Whole: true, Label: "Filter things", RangesLabel: "Time range", RangesError: "No range.", Ranges: []ui.Tab{{Label: "1 h", Href: "/things?period=1h", Current: true}, {Label: "All", Href: "/things"}},
+			Hidden: []adminview.HiddenField{{Name: "period", Value: "1h"}, {Name: "user"}}, Chips: []ui.Tab{{Label: "User: a<b", Href: "/things"}}}),
+		"figure":     adminview.Figure(adminview.FigureModel{Fact: "usage total", Value: "20.0", Unit: "node-hours", Notes: []string{"a – b", "<c"}}),
 		"feed-empty": adminview.Feed(adminview.FeedModel{ID: "feed", Empty: ui.EmptyModel{Icon: "activity", Text: "No activity yet."}}),
 		"export": adminview.Export(adminview.ExportModel{Action: "/export", Mark: "/mark", Needs: "needs", Total: 3, Groups: []adminview.ExportGroup{
 			{Marked: 1, Choices: ui.ChoiceModel{ID: "services", Name: "entry", Legend: "Services", Choices: []ui.Choice{{Value: "services/a", Label: "a<b", Checked: true}, {Value: "services/c", Label: "c"}}}},

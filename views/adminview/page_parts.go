@@ -38,6 +38,20 @@ func unbroken(c Cell) bool {
 	return len(c.Text) <= maxShortText || c.Mono && len(c.Text) <= maxShortName
 }
 
+// attrs fetch the list, or the whole page, as soon as the form changes.
+func (m FiltersModel) attrs() templ.Attributes {
+	attrs := templ.Attributes{"hx-get": m.Action, "hx-trigger": "input delay:250ms, change, submit", "hx-target": "#" + m.Target, "hx-select": "#" + m.Target,
+		"hx-swap": "morph:outerHTML", "hx-push-url": "true", "hx-sync": "this:replace"}
+	if m.Whole {
+		attrs["hx-trigger"], attrs["hx-target"] = "change, submit", "#main"
+		delete(attrs, "hx-select")
+	}
+	if m.Label != "" {
+		attrs["aria-label"] = m.Label
+	}
+	return attrs
+}
+
 // anyFilled reports whether a field holds something or is wrong, so that it must be seen.
 func anyFilled(fields []ui.FieldModel) bool {
 	for _, f := range fields {

@@ -43,8 +43,6 @@ type ChartModel struct {
 	Limit *ChartLimit
 	// Decimals of the values of the table.
 	Decimals int
-	// TableOpen unfolds the table.
-	TableOpen bool
 }
 
 // ChartPlace is a step of the horizontal axis: Short below it, Long in the table.

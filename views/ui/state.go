@@ -84,7 +84,7 @@ func ClusterBadge(status loom.ClusterStatus, p loom.Progress, h loom.ClusterHeal
 			break
 		}
 		if state = (State{Word: capital(p.Action.Verb()) + " failed", Icon: "error", Tone: ToneBad}); p.Started.IsZero() {
-			state = State{Word: "Refused", Icon: "ban", Tone: ToneIdle}
+			state = RefusedState()
 		} else if p.Status == loom.OperationAborted {
 			state = State{Word: capital(p.Action.Verb()) + " aborted", Icon: "ban", Tone: ToneWarn}
 		}
@@ -136,6 +136,9 @@ func OperationState(s loom.OperationStatus, aborted bool) State {
 	}
 	return state
 }
+
+// RefusedState shows an operation that a hook refused.
+func RefusedState() State { return State{Word: "Refused", Icon: "ban", Tone: ToneIdle} }
 
 var taskStates = map[loom.TaskStatus]State{
 	loom.TaskBlocked:  {Word: "Waiting", Icon: "circle", Tone: ToneIdle},

@@ -3,7 +3,6 @@ package clusters
 import (
 	"context"
 	"net/http"
-	"slices"
 
 	"github.com/a-h/templ"
 
@@ -22,16 +21,12 @@ const historyEvents = 50
 // clusterEvents is what happened to a cluster besides its operations, as far as the viewer may
 // know; nil for nothing.
 func (s *Server) clusterEvents(ctx context.Context, actor loom.Actor, v clusters.ClusterView) (templ.Component, error) {
-	list, err := s.Accounts.Activity(ctx, actor, account.ActivityInput{Cluster: v.ID.String(), Page: loom.Page{Limit: historyEvents}})
-	if err != nil {
+	list, err := s.Accounts.Activity(ctx, actor, account.ActivityInput{Cluster: v.ID.String(), Page: loom.Page{Limit: historyEvents}, ActivityFilter: account.ActivityFilter{NoOperations: true}})
+	if err != nil || len(list.Items) == 0 {
 		return nil, err
 	}
-	list.Items = slices.DeleteFunc(list.Items, page.OfOperation)
-	if len(list.Items) == 0 {
-		return nil, nil
-	}
 	list.Next, list.Prev = "", ""
-	return s.ActivityFeed(ui.ViewerOf(ctx), "", false, page.ActivityQuery{}, list), nil
+	return s.ActivityFeed(ui.ViewerOf(ctx), actor, "", false, page.ActivityQuery{}, list), nil
 }
 
 // clusterActivity leads to the history, which has all events.

@@ -57,7 +57,7 @@ func (s *Server) home(w http.ResponseWriter, r *http.Request, actor loom.Actor) 
 		}
 		if len(feed.Items) > 0 {
 			feed.Next, feed.Prev = "", ""
-			m.Feed, m.FeedHref = s.ActivityFeed(ui.ViewerOf(ctx), route.Activity(), false, page.ActivityQuery{}, feed), route.Activity()
+			m.Feed, m.FeedHref = s.ActivityFeed(ui.ViewerOf(ctx), actor, route.Activity(), false, page.ActivityQuery{}, feed), route.Activity()
 		}
 	}
 	frame := layout.Model{Title: "Home", Area: layout.AreaClusters, Here: route.Home(), Topics: []string{route.TopicClusters(), clusterview.TopicTenant}}
@@ -155,17 +155,7 @@ func (s *Server) failedItem(c loom.ClusterSummary, op loom.Operation) clustervie
 	badge := ui.ClusterBadge(c.Status, op.Progress(), loom.ClusterHealth{}, s.Now())
 	item := clusterview.AttentionItem{Tone: badge.Tone, Cluster: c.Name, Href: route.Cluster(c.ID), Text: cmp.Or(op.Message, badge.Word)}
 	view := ui.ButtonModel{Label: "View", Small: true, Kind: ui.Quiet, Href: route.Operation(op.Ref), Attrs: templ.Attributes{"aria-label": "View what failed on " + c.Name}}
-	retry := route.OperationVerb(op.Ref, "retry")
-	fix := ui.ButtonModel{Label: "Retry", Small: true, Href: retry, WhyNot: c.WhyNot(loom.ChangeRetry), Attrs: ui.OpensDialog(retry)}
-	fix.Attrs["aria-label"] = "Retry " + op.Action.Verb() + " of " + c.Name
-	switch {
-	case op.NeverBegan():
-		fix = ui.ButtonModel{Label: "Request again", Small: true, Href: route.Cluster(c.ID), Attrs: templ.Attributes{"aria-label": "Request again: " + c.Name}}
-	case op.Action == loom.ClusterDelete:
-		at := route.ClusterDelete(c.ID)
-		fix = ui.ButtonModel{Label: "Delete again", Small: true, Href: at, WhyNot: c.WhyNot(loom.ChangeDelete), Attrs: ui.OpensDialog(at)}
-	}
-	item.Actions = []ui.ButtonModel{fix, view}
+	item.Actions = []ui.ButtonModel{page.WayOn(&op, c), view}
 	return item
 }
 

@@ -1,7 +1,9 @@
 package reports
 
 import (
+	"cmp"
 	"encoding/csv"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -27,35 +29,37 @@ type usageQuery struct {
 
 // usageRoom is one of the three usage pages: whose use, and by what it is split.
 type usageRoom struct {
-	base, title, intro string
-	page               layout.Model
-	splits             []string // values and labels in turn, the first is the default
-	own, all, admin    bool
+	base   string
+	page   layout.Model
+	splits []string // values and labels in turn, the first is the default
+	// Whose use it is: one's own, that of the tenant, or that of all tenants.
+	own, admin, all bool
 }
 
-var usagePeriods = []string{"24h", "Last 24 hours", "7d", "Last 7 days", "30d", "Last 30 days", "custom", "From day to day"}
+var (
+	usagePeriods = []string{"24h", "24 h", "7d", "7 d", "30d", "30 d", periodCustom, "Custom"}
+	usageUnits   = []string{"hours", "Node-hours", "days", "Node-days"}
+)
 
-var usageUnits = []string{"hours", "Node-hours", "days", "Node-days"}
+// periodCustom is from one day to another.
+const periodCustom = "custom"
 
 var splitWords = map[string]string{"user": "User", "clustertemplate": "Template", "cluster": "Cluster", "hardwaretype": "Hardware type", "provider": "Provider", "tenant": "Tenant"}
 
 func (s *Server) usage(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	return s.usagePage(w, r, actor, usageRoom{base: route.Usage(), title: "Usage", own: true,
-		intro:  "For how long your clusters had nodes: from the moment a node is made until it is gone.",
+	return s.usagePage(w, r, actor, usageRoom{base: route.Usage(), own: true,
 		page:   layout.Model{Title: "Usage", Area: layout.AreaClusters, Here: route.Usage()},
 		splits: []string{"clustertemplate", "Template", "cluster", "Cluster", "hardwaretype", "Hardware type", "provider", "Provider"}})
 }
 
 func (s *Server) adminUsage(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	return s.usagePage(w, r, actor, usageRoom{base: route.AdminUsage(), title: "Usage", admin: true,
-		intro:  "For how long the clusters of the tenant had nodes: from the moment a node is made until it is gone.",
+	return s.usagePage(w, r, actor, usageRoom{base: route.AdminUsage(), admin: true,
 		page:   page.AdminFrame("Usage", route.AdminUsage()),
 		splits: []string{"user", "User", "clustertemplate", "Template", "cluster", "Cluster", "hardwaretype", "Hardware type", "provider", "Provider"}})
 }
 
 func (s *Server) systemUsage(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	return s.usagePage(w, r, actor, usageRoom{base: route.SystemUsage(), title: "Usage", all: true,
-		intro:  "For how long the clusters of all tenants had nodes: from the moment a node is made until it is gone.",
+	return s.usagePage(w, r, actor, usageRoom{base: route.SystemUsage(), all: true,
 		page:   page.SystemFrame("Usage", route.SystemUsage()),
 		splits: []string{"tenant", "Tenant", "user", "User", "clustertemplate", "Template", "cluster", "Cluster", "hardwaretype", "Hardware type", "provider", "Provider"}})
 }
@@ -74,7 +78,7 @@ func readUsage(q url.Values, room usageRoom) usageQuery {
 	if u.group == "" {
 		u.group = "day"
 	}
-	if room.own || !room.admin && !room.all {
+	if room.own {
 		u.user = ""
 	}
 	if !room.all {
@@ -115,7 +119,7 @@ func (u usageQuery) input(see ui.Viewer, room usageRoom, now time.Time) (in proc
 		in.Start = day.AddDate(0, 0, -6)
 	case "30d":
 		in.Start = day.AddDate(0, 0, -29)
-	case "custom":
+	case periodCustom:
 		in.Start, in.End = day.AddDate(0, 0, -6), now
 		for _, d := range []struct {
 			name, text string
@@ -154,10 +158,10 @@ func (s *Server) usagePage(w http.ResponseWriter, r *http.Request, actor loom.Ac
 		return usageCSV(w, u, report)
 	}
 	status, errs := http.StatusOK, ui.FormErrors{}
-	m := adminview.PageModel{Title: room.title, Intro: room.intro}
+	m := adminview.PageModel{Title: "Usage"}
 	if err != nil {
 		status, errs = http.StatusUnprocessableEntity, ui.NewFormErrors("", e.Fields)
-		m.Parts = []templ.Component{usageFilters(room, u, errs), adminview.Region("usage", nil)}
+		m.Parts = []templ.Component{usageFilters(room, u, in, errs)}
 		return s.Sheet(w, r, actor, status, room.page, m)
 	}
 	parts, err := s.usageParts(r, actor, room, u, report)
@@ -165,7 +169,7 @@ func (s *Server) usagePage(w http.ResponseWriter, r *http.Request, actor loom.Ac
 		return err
 	}
 	m.Actions = []ui.ButtonModel{{Label: "Download CSV", Icon: "download", Href: u.with(room.base, "as", "csv")}}
-	m.Parts = []templ.Component{usageFilters(room, u, errs), adminview.Region("usage", nil, parts...)}
+	m.Parts = append([]templ.Component{usageFilters(room, u, in, errs)}, parts...)
 	m.Calls = []ui.JSONCall{page.Call("read", http.MethodGet, usageCall(actor, room, u, report), "")}
 	return s.Sheet(w, r, actor, status, room.page, m)
 }
@@ -187,33 +191,39 @@ func usageCall(actor loom.Actor, room usageRoom, u usageQuery, report processes.
 		"end", strconv.FormatInt(report.End.Unix(), 10), "groupby", u.group, "timeunit", u.unit, "split", split)
 }
 
-func usageFilters(room usageRoom, u usageQuery, errs ui.FormErrors) templ.Component {
-	choice := func(name, label, value string, pairs []string) ui.FieldModel {
-		return ui.FieldModel{Name: name, Label: label, Kind: ui.FieldSelect, Width: "s", Options: page.Options(value, pairs...), Error: errs.For(name)}
+// usageFilters are the range and what the use is summed by. Whom and what it is limited to comes
+// from links of the list, and is a chip.
+func usageFilters(room usageRoom, u usageQuery, in processes.ReportInput, errs ui.FormErrors) templ.Component {
+	m := adminview.FiltersModel{Action: room.base, Whole: true, Label: "Filter usage", RangesLabel: "Time range", RangesError: errs.For("period"),
+		Hidden: []adminview.HiddenField{{Name: "period", Value: u.period}, {Name: "user", Value: u.user}, {Name: "template", Value: u.template}, {Name: "tenant", Value: u.tenant}}}
+	for i := 0; i+1 < len(usagePeriods); i += 2 {
+		m.Ranges = append(m.Ranges, ui.Tab{Label: usagePeriods[i+1], Href: u.with(room.base, "period", usagePeriods[i], "group", ""), Current: usagePeriods[i] == u.period})
 	}
-	text := func(name, label, value string) ui.FieldModel {
-		return ui.FieldModel{Name: name, Label: label, Value: value, Optional: true, Width: "s", MaxLength: 255, Error: errs.For(name)}
+	if u.period == periodCustom {
+		for _, day := range []struct{ name, label, value string }{{"from", "From day", cmp.Or(u.from, in.Start.Format(time.DateOnly))}, {"to", "To day", cmp.Or(u.to, in.End.Format(time.DateOnly))}} {
+			m.Fields = append(m.Fields, ui.FieldModel{Name: day.name, Label: day.label, Kind: ui.FieldDate, Value: day.value, Optional: true, Width: "s", Error: errs.For(day.name)})
+		}
 	}
-	from, to := text("from", "From day", u.from), text("to", "To day", u.to)
-	from.Kind, to.Kind = ui.FieldDate, ui.FieldDate
-	m := adminview.FiltersModel{Action: room.base, Target: "usage", Button: "Show", Fields: []ui.FieldModel{
-		choice("period", "Period", u.period, usagePeriods), from, to,
-		choice("group", "By", u.group, page.UsageGroups), choice("split", "Split by", u.split, room.splits), choice("unit", "In", u.unit, usageUnits)}}
-	if !room.own {
-		m.Fields = append(m.Fields, text("user", "User", u.user))
+	choice := func(name, label, value, prefix string, pairs []string) {
+		f := ui.FieldModel{Name: name, Label: label, Kind: ui.FieldSelect, Width: "s", LabelHidden: u.period != periodCustom, Options: page.Options(value, pairs...), Error: errs.For(name)}
+		for i := range f.Options {
+			f.Options[i].Label = page.Capital(prefix + strings.ToLower(f.Options[i].Label))
+		}
+		m.Fields = append(m.Fields, f)
 	}
-	m.Fields = append(m.Fields, text("template", "Template", u.template))
-	if room.all {
-		m.Fields = append(m.Fields, text("tenant", "Tenant", u.tenant))
-	}
-	if u.user+u.template+u.tenant != "" {
-		m.Clear = u.with(room.base, "user", "", "template", "", "tenant", "")
+	choice("group", "Group", u.group, "by ", page.UsageGroups)
+	choice("split", "Split", u.split, "by ", room.splits)
+	choice("unit", "Unit", u.unit, "", usageUnits)
+	for _, part := range []struct{ name, label, value string }{{"tenant", "Tenant", u.tenant}, {"user", "User", u.user}, {"template", "Template", u.template}} {
+		if part.value != "" {
+			m.Chips = append(m.Chips, ui.Tab{Label: part.label + ": " + page.CutShort(part.value), Href: u.with(room.base, part.name, "")})
+		}
 	}
 	return adminview.Filters(m)
 }
 
-// usageCSV sends a line for each interval and part that is told by interval, and
-// without parts one for each interval.
+// usageCSV sends a line for each interval and part of the chart, and without parts one for
+// each interval.
 func usageCSV(w http.ResponseWriter, u usageQuery, report processes.Report) error {
 	h := w.Header()
 	h.Set("Content-Type", "text/csv; charset=utf-8")
@@ -251,10 +261,10 @@ func unitOf(unit string) (per float64, name string) {
 	return 1, "node-hours"
 }
 
-// usageParts are the totals, the picture and the list of parts.
+// usageParts are the total, the chart and the list of parts.
 func (s *Server) usageParts(r *http.Request, actor loom.Actor, room usageRoom, u usageQuery, report processes.Report) ([]templ.Component, error) {
 	if report.Total <= 0 {
-		empty := ui.EmptyModel{Icon: "clock", Text: "No finished node time in this range."}
+		empty := ui.EmptyModel{Icon: "clock", Text: "No node time in this range."}
 		if report.Before > 0 {
 			empty.More, empty.MoreHref = "Show the last 30 days", u.with(room.base, "period", "30d", "group", "day")
 		}
@@ -265,7 +275,7 @@ func (s *Server) usageParts(r *http.Request, actor loom.Actor, room usageRoom, u
 		return nil, err
 	}
 	chart := usageChart(u, report)
-	parts := []templ.Component{usageFacts(ui.ViewerOf(r.Context()), u, report)}
+	parts := []templ.Component{usageFigure(ui.ViewerOf(r.Context()), u, report)}
 	if room.admin {
 		quota, err := s.Accounts.Quota(r.Context(), actor)
 		if err != nil {
@@ -275,7 +285,7 @@ func (s *Server) usageParts(r *http.Request, actor loom.Actor, room usageRoom, u
 			per, unit := unitOf(u.unit)
 			chart.Limit = &ui.ChartLimit{Name: "quota", Value: widest(report) * float64(quota.MaxNodes) / per}
 			if u.user+u.template == "" && !chart.ShowsLimit() {
-				parts = append(parts, adminview.Text("The quota of "+ui.Count(quota.MaxNodes, "node", "nodes")+" allows "+ui.Figure(chart.Limit.Value, 0)+" "+unit+" "+perGroup[u.group]+", far above the picture."))
+				parts = append(parts, adminview.Text("The quota of "+ui.Count(quota.MaxNodes, "node", "nodes")+" allows "+ui.Figure(chart.Limit.Value, 0)+" "+unit+" "+perGroup[u.group]+", far above the chart."))
 			}
 		}
 		if u.user+u.template != "" {
@@ -328,58 +338,59 @@ func widest(report processes.Report) (hours float64) {
 	return hours
 }
 
-// usageFacts are the totals and the comparison with the time before.
-func usageFacts(see ui.Viewer, u usageQuery, report processes.Report) templ.Component {
+// usageFigure is the total, with what it is compared to.
+func usageFigure(see ui.Viewer, u usageQuery, report processes.Report) templ.Component {
 	per, unit := unitOf(u.unit)
 	length := report.End.Sub(report.Start)
-	change := "nothing was used then"
+	before := "none in the " + ui.Duration(length) + " before"
 	if report.Before > 0 {
 		percent := 100 * (report.Total - report.Before) / report.Before
+		was := "the " + ui.Figure(report.Before/per, 1) + " in the " + ui.Duration(length) + " before"
 		switch {
 		case percent >= .5:
-			change = ui.Figure(percent, 1) + " % more than"
+			before = ui.Figure(percent, 1) + " % more than " + was
 		case percent <= -.5:
-			change = ui.Figure(-percent, 1) + " % less than"
+			before = ui.Figure(-percent, 1) + " % less than " + was
 		default:
-			change = "as much as"
+			before = "as much as " + was
 		}
-		change += " the " + ui.Figure(report.Before/per, 1) + " " + unit + " then"
 	}
-	return adminview.Card("usage-total", ui.Figure(report.Total/per, 1)+" "+unit, ui.Definitions([]ui.Def{
-		{Term: "From", Text: see.Full(report.Start)}, {Term: "To", Text: see.Full(report.End)},
-		{Term: "Nodes on average", Text: ui.Figure(report.Total/length.Hours(), 1)},
-		{Term: "Against the " + ui.Duration(length) + " before", Text: change},
-	}))
+	return adminview.Figure(adminview.FigureModel{Fact: "usage total", Value: ui.Figure(report.Total/per, 1), Unit: unit, Notes: []string{
+		see.Moment(report.Start) + " – " + see.Moment(report.End), smallFigure(report.Total/length.Hours()) + " nodes on average", before,
+	}})
 }
 
+// usageChart draws the parts by interval. What was not used at all is a gap.
 func usageChart(u usageQuery, report processes.Report) ui.ChartModel {
 	per, unit := unitOf(u.unit)
-	m := ui.ChartModel{ID: "usage-chart", Title: "Use of nodes", Unit: unit, PlaceWord: page.GroupWord(u.group), Decimals: 1, TableOpen: true}
+	m := ui.ChartModel{ID: "usage-chart", Title: "Use of nodes", Unit: unit, PlaceWord: page.GroupWord(u.group), Decimals: 1}
 	for i := range report.Hours {
 		m.Places = append(m.Places, page.PlaceOf(report.Marks[i], u.group))
 	}
-	rest := make([]float64, len(report.Hours))
-	for i, h := range report.Hours {
-		rest[i] = h / per
+	values := func(hours []float64) []float64 {
+		values := make([]float64, len(hours))
+		for i, h := range hours {
+			if values[i] = h / per; h <= 0 {
+				values[i] = math.NaN()
+			}
+		}
+		return values
 	}
-	others := 0.0
+	rest := slices.Clone(report.Hours)
 	for _, part := range report.Splits {
 		if part.Hours == nil {
-			others += part.Total
 			continue
 		}
-		series := ui.ChartSeries{Name: splitName(part.Name), Note: ui.Figure(part.Total/per, 1)}
+		m.Series = append(m.Series, ui.ChartSeries{Name: splitName(part.Name), Values: values(part.Hours)})
 		for i, h := range part.Hours {
-			series.Values = append(series.Values, h/per)
-			rest[i] = max(rest[i]-h/per, 0)
+			rest[i] -= h
 		}
-		m.Series = append(m.Series, series)
 	}
 	switch {
 	case len(m.Series) == 0:
-		m.Series = []ui.ChartSeries{{Name: unit, Values: rest}}
+		m.Series = []ui.ChartSeries{{Name: unit, Values: values(rest)}}
 	case report.Parts > len(m.Series):
-		m.Series = append(m.Series, ui.ChartSeries{Name: "others", Note: ui.Figure(others/per, 1), Values: rest})
+		m.Series = append(m.Series, ui.ChartSeries{Name: "others", Values: values(rest)})
 	}
 	return m
 }
@@ -391,23 +402,22 @@ func splitName(name string) string {
 	return name
 }
 
-// usageGrid lists the parts, the greatest first; ids are those of clusters. A user leads
-// to his templates, a template and a tenant to their users.
+// usageGrid lists the parts that were used, the greatest first; ids are those of clusters. A user
+// leads to his templates, a template and a tenant to their users.
 func usageGrid(room usageRoom, u usageQuery, report processes.Report, ids []string) templ.Component {
 	per, unit := unitOf(u.unit)
 	word := splitWords[u.split]
-	m := adminview.TableModel{ID: "parts", Caption: "By " + strings.ToLower(word), ShowCaption: true,
-		Columns: []ui.Column{{Label: word}, {Label: page.Capital(unit), Numeric: true}, {Label: "Share", Numeric: true}, {Label: "Over time", Low: true}}}
+	m := adminview.TableModel{ID: "parts", Caption: "By " + strings.ToLower(word),
+		Columns: []ui.Column{{Label: word}, {Label: page.Capital(unit), Numeric: true}, {Label: "Share", Numeric: true}}}
 	for i, part := range report.Splits {
+		if part.Total <= 0 {
+			continue
+		}
 		of, sub := part.Name, ""
 		if ids != nil {
 			of, sub = ids[i], ids[i]
 		}
-		row := []adminview.Cell{{Text: splitName(part.Name), Sub: sub, Mono: true, Href: usageDrill(room, u, of)}, {Text: ui.Figure(part.Total/per, 1)}, {Text: ui.Figure(100*part.Total/report.Total, 1) + " %"}, {}}
-		if part.Hours != nil {
-			row[3].Part = ui.Spark(ui.SparkModel{Label: part.Name, Values: scaled(part.Hours, per), Unit: unit})
-		}
-		m.Rows = append(m.Rows, row)
+		m.Rows = append(m.Rows, []adminview.Cell{{Text: splitName(part.Name), Sub: sub, Mono: true, Href: usageDrill(room, u, of)}, {Text: smallFigure(part.Total / per)}, {Text: smallFigure(100*part.Total/report.Total) + " %"}})
 	}
 	if report.Parts > len(report.Splits) {
 		m.Pages.Text = "The first " + strconv.Itoa(len(report.Splits)) + " of " + strconv.Itoa(report.Parts)
@@ -415,12 +425,12 @@ func usageGrid(room usageRoom, u usageQuery, report processes.Report, ids []stri
 	return adminview.Table(m)
 }
 
-func scaled(hours []float64, per float64) []float64 {
-	values := make([]float64, len(hours))
-	for i, h := range hours {
-		values[i] = h / per
+// smallFigure writes a figure with one decimal; what is used does not look unused.
+func smallFigure(v float64) string {
+	if v > 0 && v < .05 {
+		return "< 0.1"
 	}
-	return values
+	return ui.Figure(v, 1)
 }
 
 // usageDrill leads from a part to what it is made of.

@@ -170,7 +170,7 @@ func (s *Server) tenantPast(r *http.Request, actor loom.Actor, name string) ([]t
 		return adminview.Link("View all", route.Query(base, "tenant", name))
 	}
 	return []templ.Component{
-		adminview.Card("happened-title", "Operations", s.ActivityFeed(ui.ViewerOf(r.Context()), "", true, page.ActivityQuery{Tenant: name}, happened), all(route.SystemActivity())),
+		adminview.Card("happened-title", "Operations", s.ActivityFeed(ui.ViewerOf(r.Context()), actor, "", true, page.ActivityQuery{Tenant: name}, happened), all(route.SystemActivity())),
 		s.AuditGrid(ui.ViewerOf(r.Context()), "", page.AuditQuery{}, audit), all(route.SystemAudit()),
 	}, nil
 }
