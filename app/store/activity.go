@@ -35,7 +35,7 @@ type ActivityFilter struct {
 	NoOperations bool
 }
 
-// The entry with which an operation began stands for it as long as it is kept. Of the rest of
+// The entry with which an operation began represents it as long as it is kept. Of the rest of
 // the audit log only ids, names and times of leases are read.
 const (
 	activityCluster = `CASE WHEN a.kind IN ('cluster', 'operation', 'task') OR a.kind = 'node' AND a.object ~ '^[0-9]{8,18}/'

@@ -3,6 +3,7 @@
 package web_test
 
 import (
+	"context"
 	"net/url"
 	"strconv"
 	"strings"
@@ -57,6 +58,26 @@ func TestActivityByKeyboard(t *testing.T) {
 		pressKeys(b, kb.Enter)
 		b.Wait("the range in the address", func() bool { return strings.Contains(b.URL(), "period=24h") })
 	}
+}
+
+// TestActivityIsLive: the line of an operation follows it, and a new one comes without a reload.
+func TestActivityIsLive(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	ctx, stop := context.WithCancel(w.ctx)
+	defer stop()
+	go w.hub.Run(ctx) //nolint:errcheck // the page would not hear
+	running := w.create("blog", 2)
+	w.runSome(running, 2, 2)
+	b, base := w.browse(t, "ana", browser.Options{Width: 1440})
+	b.Open(base + route.Activity())
+	b.WaitText("Running")
+	_, err := w.ops.Pause(w.ctx, w.actor("ana"), running)
+	w.must(err)
+	b.WaitText("Paused")
+	b.WaitText("paused operation 1 of")
+	w.create("shop", 2)
+	b.WaitText("shop")
 }
 
 // TestUsageByKeyboard: the total is the largest text, the table of the chart is folded, and range,
