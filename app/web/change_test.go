@@ -326,8 +326,8 @@ func TestRetryAndRollback(t *testing.T) {
 	retry, back := route.OperationVerb(ref, "retry"), route.OperationVerb(ref, "rollback")
 	w.get("ana", route.Cluster(ref.Cluster)).is(200, ">Retry<", retry, back)
 	w.get("ana", route.Operation(ref)).is(200, ">Retry<", retry, back)
-	w.get("ana", retry).is(200, "Retry operation 1 of shop-front", ">Fits<", `name="operation" value="1"`).lacks("Skip tasks")
-	w.get("ana", back).is(200, "Roll back operation 1 of shop-front")
+	w.get("ana", retry).is(200, "Retry create of shop-front", ">Fits<", `name="operation" value="1"`).lacks("Skip tasks")
+	w.get("ana", back).is(200, "Roll back create of shop-front")
 	w.get("ana", route.OperationVerb(loom.OperationRef{Cluster: ref.Cluster, Number: 9}, "retry")).is(200, "no operation 9")
 	// Administrators may leave out tasks, with a reason.
 	w.get("admin", retry).is(200, "Skip tasks", "failed: no route to host", `name="skip"`)

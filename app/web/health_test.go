@@ -49,7 +49,7 @@ func TestHealthPages(t *testing.T) {
 	tab := route.ClusterTab(id, "health")
 	w.get("ana", tab).is(200, "No incidents. Nothing has been checked yet.")
 	w.saw(id)
-	w.get("ana", tab).is(200, "No incidents. Loom checks 3 machines.")
+	w.get("ana", tab).is(200, "No incidents. Loom checks 3 machines")
 	w.get("ana", route.Cluster(id)).is(200, "Healthy", "Check now")
 	w.get("ana", route.Clusters()).is(200, "Healthy")
 	var web loom.Node
