@@ -50,3 +50,16 @@ func TestAfterOperation(t *testing.T) {
 	look(6, true)
 	w.expect(loom.HealthUnknown, loom.HealthHealthy)
 }
+
+// TestEveryHealthOfAClusterIsRecorded: whatever a cluster is judged to be is stored.
+func TestEveryHealthOfAClusterIsRecorded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	for _, status := range []loom.HealthStatus{loom.HealthOff, loom.HealthUnchecked} {
+		seen := w.seen(0, true, "")
+		seen.Services = map[string]loom.ServiceSeen{"nginx": {Status: status}}
+		w.record("p1", seen)
+		want := map[loom.HealthStatus]loom.HealthStatus{loom.HealthOff: loom.HealthStopped, loom.HealthUnchecked: loom.HealthUnchecked}[status]
+		w.expect(want, loom.HealthHealthy)
+	}
+}

@@ -93,9 +93,12 @@ func (s *Server) serviceRow(v clusters.ClusterView, name string) clusterview.Ser
 	}
 	if v.Status != loom.ClusterTerminated {
 		actions := serviceActions(v, name) // start, stop, restart
-		restart := actions[2]
+		restart, verb := actions[2], "Restart "
+		if on, stopped := serviceCounts(v, name, loom.ServiceStopped); on > 0 && on == stopped {
+			restart, verb = actions[0], "Start "
+		}
 		row.Restart = ui.ButtonModel{Label: restart.Label, Small: true, Href: restart.Href, WhyNot: restart.WhyNot, Attrs: restart.Attrs}
-		row.Restart.Attrs["aria-label"] = "Restart " + name
+		row.Restart.Attrs["aria-label"] = verb + name
 		row.Menu = append(actions[:2:2],
 			ui.MenuItem{Label: "Update", Icon: "arrow-up", Href: route.Query(route.ClusterVerb(v.ID, string(loom.ChangeUpgrade)), "services", name), WhyNot: v.Allowed[loom.ChangeUpgrade]},
 			ui.MenuItem{Label: "Remove", Icon: "trash", Href: route.Query(route.ClusterServices(v.ID, "remove"), "services", name), WhyNot: v.Allowed[loom.ChangeRemoveServices], Danger: true, Divider: true},
