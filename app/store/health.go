@@ -480,6 +480,13 @@ func WantChecks(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, cluster 
 	return int(n), wakeWatchers(ctx, tx)
 }
 
+// forgetGoodHealth makes unknown what is known of a cluster whose create failed, unless it is
+// bad: its machines may be well, but it does not work yet.
+func forgetGoodHealth(ctx context.Context, tx *sqlx.Tx, cluster loom.ClusterID) error {
+	_, err := tx.ExecContext(ctx, `UPDATE cluster_health SET status = 'unknown', since = now() WHERE cluster_id = $1 AND status NOT IN ('degraded', 'failing', 'unknown')`, int64(cluster))
+	return wrap(err, "forget the health of cluster %s", cluster)
+}
+
 // wakeWatchers lets provisioners read at once which nodes are to be looked at.
 func wakeWatchers(ctx context.Context, tx *sqlx.Tx) error {
 	_, err := tx.ExecContext(ctx, `SELECT pg_notify($1, '')`, HealthChannel)

@@ -57,7 +57,7 @@ func TestTaskTellsOfItsAttempts(t *testing.T) {
 	w.runSome(op, 1, 1)
 	task := loom.TaskRef{Operation: op, Number: 2}
 	at := route.Task(task)
-	w.get("ana", at).is(200).lacks("Other attempts", "Just now")
+	w.get("ana", at).is(200).lacks("Attempt 2", "Just now")
 	w.log(task, "loom", "Waiting for the base root of image bookworm.")
 	w.log(task, "loom", "Building the base root: <installing>")
 	// It tells what it waits for, and the page asks again when its log grows.
@@ -69,8 +69,8 @@ func TestTaskTellsOfItsAttempts(t *testing.T) {
 	w.db.MustExec(`UPDATE attempts SET status = 'failed', code = 7, message = 'No <space> left.', ended_at = now() - interval '2 s' WHERE task_id = (SELECT id FROM tasks WHERE cluster_id = $1 AND number = 2 AND NOT gate)`, int64(op.Cluster))
 	w.db.MustExec(`INSERT INTO attempts (task_id, number, process_id, status, started_at) SELECT id, 2, 'host-1a2b3c4d', 'running', now() FROM tasks WHERE cluster_id = $1 AND number = 2 AND NOT gate`, int64(op.Cluster))
 	w.db.MustExec(`UPDATE tasks SET attempt = 2 WHERE cluster_id = $1 AND number = 2 AND NOT gate`, int64(op.Cluster))
-	w.get("ana", at).is(200, "Other attempts", "No &lt;space&gt; left.", `href="`+route.TaskAttempt(task, 1)+`">Attempt 1</a>`, "Errors (<span data-log-errors>0</span>)")
-	w.get("ana", route.TaskAttempt(task, 1)).is(200, "Attempt 2 has begun.", ">Attempt 2</a>", "Errors (<span data-log-errors>2</span>)")
+	w.get("ana", at).is(200, "Attempt 1, Failed", `href="`+route.TaskAttempt(task, 1)+`"`, "Errors (<span data-log-errors>0</span>)")
+	w.get("ana", route.TaskAttempt(task, 1)).is(200, "Attempt 2 has begun.", "No &lt;space&gt; left.", "Attempt 2, Running", "Errors (<span data-log-errors>2</span>)")
 	w.db.MustExec(`UPDATE attempts SET status = 'failed', ended_at = now() WHERE number = 2`)
 	w.db.MustExec(`UPDATE tasks SET status = 'ready' WHERE cluster_id = $1 AND number = 2 AND NOT gate`, int64(op.Cluster))
 	w.get("ana", at).is(200, "It waits to be tried again.")
@@ -88,7 +88,7 @@ func TestTaskBesideItsPlan(t *testing.T) {
 	for _, at := range []string{route.OperationGraph(op), route.OperationTimeline(op), route.OperationTasks(op)} {
 		w.get("ana", at).is(200, `id="task-side"`, `data-tasks="`+route.Operation(op)+`/tasks/"`, `href="`+route.Task(task)+`"`)
 	}
-	side := w.part("ana", route.Task(task), clusterview.TaskSideID).is(200, `<h2 id="task-side-title" tabindex="-1">`, "hello", "Waits for", `id="task-log"`, `data-every="3"`, "side=1").lacks("<main", "<title>", "<h1", `id="log"`)
+	side := w.part("ana", route.Task(task), clusterview.TaskSideID).is(200, `<h2 id="task-side-title" tabindex="-1">`, "hello", "Depends on", `id="task-log"`, `data-every="3"`, "side=1").lacks("<main", "<title>", "<h1", `id="log"`)
 	_, live, _ := strings.Cut(side.Body, `hx-get="`)
 	live, _, _ = strings.Cut(live, `"`)
 	w.part("ana", strings.ReplaceAll(live, "&amp;", "&"), "task-panel").is(200, `id="task-side-title"`).lacks("<title>", "<h1")

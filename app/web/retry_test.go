@@ -56,7 +56,7 @@ func TestWhatIsTriedAgainIsSeen(t *testing.T) {
 	if n := strings.Count(panel.Body, `id="L1"`); n != 1 {
 		t.Errorf("%d lines have the id L1", n)
 	}
-	w.part("ana", route.Task(one), clusterview.TaskSideID).is(200, "data-wrap", "unable to bind port 80")
+	w.part("ana", route.Task(one), clusterview.TaskSideID).is(200, "unable to bind port 80")
 	w.get("eve", route.Task(one)).is(404)
 }
 

@@ -296,7 +296,7 @@ func taskModel() clusterview.TaskModel {
 	}
 	return clusterview.TaskModel{
 		Panel: clusterview.TaskPanel{
-			Ref: loom.TaskRef{Operation: ref, Number: 2}, Attempt: 1, Title: "install nginx on web-1", State: ui.TaskState(loom.TaskFailed), Message: "The script ended with status 100.", Bad: true, Tail: []ui.LogLine{{Seq: 12, Stream: "stderr", Level: "warn", Text: "unable to <bind>", Copied: true}},
+			Ref: loom.TaskRef{Operation: ref, Number: 2}, Attempt: 1, Title: "install nginx on web-1", State: ui.TaskState(loom.TaskFailed), Message: "The script ended with status 100.", Bad: true, Cause: "unable to bind port 80",
 			Facts:  []ui.Def{{Term: "Node", Value: clusterview.TextLink("web-1.lab.example", "/clusters/00000042/nodes/n1")}},
 			Result: []ui.Def{{Term: "providerid", Text: "i-0d1c2b", Mono: true}},
 			Before: []clusterview.TaskDep{{Text: "create on web-1", Href: "/clusters/00000042/operations/1/tasks/1", State: ui.TaskState(loom.TaskComplete)}},
@@ -311,8 +311,6 @@ func taskModel() clusterview.TaskModel {
 func sideModel() clusterview.TaskModel {
 	m := taskModel()
 	m.Panel.Side, m.Panel.Speaks, m.Panel.Doing, m.Panel.Now = true, true, "Waiting for the base root of image bookworm.", now
-	m.Panel.Tries = []clusterview.TaskTry{{Text: "Attempt 1", Href: "/clusters/00000042/operations/1/tasks/2?attempt=1", Message: "No <space> left.", State: ui.AttemptState(loom.AttemptFailed), Ended: now.Add(-time.Minute)}}
-	m.Panel.MoreTries = 2
 	m.Log.ID, m.Log.Find = "task-log", &ui.LogFind{Action: "/clusters/00000042/operations/1/tasks/2", Errors: "/clusters/00000042/operations/1/tasks/2?errors=1", ErrorCount: "3"}
 	return m
 }

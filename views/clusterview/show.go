@@ -132,6 +132,14 @@ type FailureModel struct {
 	Lines []ui.LogLine
 }
 
+// where says which task failed, and what it says of itself.
+func (m *FailureModel) where() string {
+	if m.Message == "" {
+		return m.Task
+	}
+	return m.Task + ": " + m.Message
+}
+
 // ConnectModel is how to reach the cluster.
 type ConnectModel struct {
 	ID    loom.ClusterID

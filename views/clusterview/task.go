@@ -37,9 +37,12 @@ type TaskPanel struct {
 	// Result is what the attempt told of its node.
 	Result  []ui.Def
 	Message string
-	// Bad marks the message as that of a failure; Tail is the end of its log then.
-	Bad  bool
-	Tail []ui.LogLine
+	// Bad marks the message as that of a failure; Cause is the line of its log that most likely
+	// says why.
+	Bad   bool
+	Cause string
+	// Technical are how and where it runs.
+	Technical []ui.Def
 	// Before are the tasks it waits for, Behind groups of them in words, After
 	// those that wait for it.
 	Before, After []TaskDep
@@ -54,10 +57,6 @@ type TaskPanel struct {
 	Doing string
 	// Speaks says that it tells that in its log, line by line.
 	Speaks bool
-	// Tries are other attempts than the shown one, newest first, MoreTries how many
-	// are not among them.
-	Tries     []TaskTry
-	MoreTries int
 	// Side says that it stands beside a plan instead of on a page of its own.
 	Side bool
 	Now  time.Time
@@ -80,13 +79,6 @@ func (m *TaskPanel) Topics() []string {
 		topics = append(topics, route.TopicLog(m.Ref, m.Attempt))
 	}
 	return topics
-}
-
-// TaskTry is an attempt that is not shown.
-type TaskTry struct {
-	Text, Href, Message string
-	State               ui.State
-	Ended               time.Time
 }
 
 // TaskDep is a neighbour in the plan.

@@ -113,7 +113,7 @@ func changeTitle(v clusters.ClusterView, f changeForm) string {
 		words = "Scale"
 	case f.Revision != "":
 		return "Restore config " + f.Revision + " of " + v.Name
-	case f.Kind == loom.ChangeRepair && f.of("how") != "":
+	case f.Kind == loom.ChangeRepair && f.of("how") != "" && len(f.list("nodes")) > 0:
 		return repairTitle(v, f) + " of " + v.Name
 	case f.Service != "":
 		return page.Capital(string(f.Kind)) + " " + f.Service + " of " + v.Name
@@ -131,7 +131,7 @@ func changeTitle(v clusters.ClusterView, f changeForm) string {
 func changeButton(v clusters.ClusterView, f changeForm) string {
 	switch f.Kind {
 	case loom.ChangeRepair:
-		if f.of("how") != "" {
+		if f.of("how") != "" && len(f.list("nodes")) > 0 {
 			return repairTitle(v, f)
 		}
 	case loom.ChangeStart, loom.ChangeStop, loom.ChangeRestart:
@@ -249,12 +249,7 @@ func (s *Server) repairParts(ctx context.Context, actor loom.Actor, v clusters.C
 	if err != nil {
 		return nil, "", err
 	}
-	broken, mildest := repairFirst(v, failed)
 	ticked, how := f.list("nodes"), loom.RepairHow(f.of("how"))
-	if len(ticked) == 0 && how == "" && len(errs.Items) == 0 { // nothing was chosen yet
-		ticked = broken
-	}
-	how = cmp.Or(how, mildest)
 	picker := ui.ChoiceModel{Name: "nodes", Legend: "Nodes", Filter: "Filter nodes", Error: errs.For("nodes")}
 	for _, n := range v.Nodes {
 		state := nodeState(v, &n, s.Now())
@@ -404,6 +399,15 @@ func (s *Server) changeShow(kind loom.ChangeKind) httpx.ActorHandler {
 			if err := s.configureAgain(r.Context(), actor, v, loom.PreviewID(id), &f); err != nil {
 				return err
 			}
+		}
+		if kind == loom.ChangeRepair && len(f.list("nodes")) == 0 && f.of("how") == "" {
+			failed, err := s.failures(r.Context(), actor, v)
+			if err != nil {
+				return err
+			}
+			nodes, how := repairFirst(v, failed)
+			f.Doc.Set(form.At("nodes"), nodes)
+			f.Doc.Set(form.At("how"), string(how))
 		}
 		if nodes := q["leave"]; kind == kindScale && len(nodes) > 0 {
 			f.leave(v, nodes)

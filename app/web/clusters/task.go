@@ -204,23 +204,22 @@ func (s *Server) taskPanelModel(ctx context.Context, actor loom.Actor, v cluster
 		m.Newer = fmt.Sprintf("Attempt %d has begun.", t.Attempt)
 		m.NewerHref = route.TaskAttempt(t.Ref, t.Attempt)
 	}
-	m.Facts, m.Result = s.taskFacts(v, t, attempt), shownFields(attempt.Facts)
-	otherTries(&m, t)
+	m.Facts, m.Result = s.taskFacts(t, attempt), shownFields(attempt.Facts)
+	m.Technical = s.technicalFacts(v, t, attempt)
 	if attempt.Status == loom.AttemptFailed {
 		lines, _, err := s.Clusters.Log(ctx, actor, t.Ref, clusters.LogInput{Attempt: shown, Tail: tailLines})
 		if err != nil {
 			return m, err
 		}
-		m.Tail = logLines(lines)
-		for i := range m.Tail {
-			m.Tail[i].Copied = true // the whole log is below
+		if m.Cause = markCause(logLines(lines)); m.Cause == m.Message {
+			m.Message = ""
 		}
 		script, err := s.scriptButton(ctx, actor, v, t.Task)
 		if err != nil {
 			return m, err
 		}
 		if script != nil {
-			m.Actions = append(m.Actions, *script)
+			m.Actions = slices.Insert(m.Actions, min(1, len(m.Actions)), *script)
 		}
 	}
 	if err := s.taskDoing(ctx, actor, t, attempt, &m); err != nil {
@@ -253,32 +252,8 @@ func (s *Server) taskPanelModel(ctx context.Context, actor loom.Actor, v cluster
 	return m, nil
 }
 
-// tailLines are the last lines of a failed attempt's log above its facts.
-const tailLines = 8
-
-// triesShown is how many other attempts the facts of a task tell of.
-const triesShown = 5
-
-// otherTries are the attempts beside the one that is shown.
-func otherTries(m *clusterview.TaskPanel, t clusters.TaskView) {
-	for _, a := range slices.Backward(t.Attempts) {
-		if a.Number == m.Attempt {
-			continue
-		}
-		if len(m.Tries) == triesShown {
-			m.MoreTries++
-			continue
-		}
-		try := clusterview.TaskTry{Text: fmt.Sprintf("Attempt %d", a.Number), Href: route.TaskAttempt(t.Ref, a.Number), Message: a.Message, State: ui.AttemptState(a.Status), Ended: a.Ended}
-		if a.Ended.IsZero() {
-			try.Ended = a.Started
-		}
-		if try.Message == m.Message { // said above
-			try.Message = ""
-		}
-		m.Tries = append(m.Tries, try)
-	}
-}
+// tailLines are the last lines of a failed attempt's log in which its cause is looked for.
+const tailLines = 20
 
 // taskDoing says what the task does or waits for just now: what makes and prepares
 // machines tells that in its log, as when a base root is built first.
@@ -317,32 +292,35 @@ func attemptOf(t clusters.TaskView, number int) loom.Attempt {
 	return loom.Attempt{}
 }
 
-func (s *Server) taskFacts(v clusters.ClusterView, t clusters.TaskView, a loom.Attempt) []ui.Def {
-	facts := []ui.Def{
-		{Term: "Node", Value: clusterview.TextLink(t.NodeHostname, route.Node(t.Ref.Operation.Cluster, t.Node))},
-		{Term: "Plugin", Text: pluginOf(v, t.Task)},
-		{Term: "Stage", Text: strconv.Itoa(t.Level)},
-	}
-	facts = append(facts, s.waitFacts(t)...)
+func (s *Server) taskFacts(t clusters.TaskView, a loom.Attempt) []ui.Def {
+	facts := []ui.Def{{Term: "Node", Value: clusterview.TextLink("node "+strconv.Itoa(t.NodeNumber), route.Node(t.Ref.Operation.Cluster, t.Node))}}
 	if a.Number > 0 {
-		facts = append(facts,
-			ui.Def{Term: "Started", Value: ui.Time(a.Started, s.Now())},
-			ui.Def{Term: "Run time", Text: s.elapsed(a.Started, a.Ended)},
-			ui.Def{Term: "By", Text: string(a.Process), Mono: true})
+		run := ui.Def{Term: "Run time", Text: s.elapsed(a.Started, a.Ended)}
 		if a.Ended.IsZero() {
-			facts[len(facts)-2].Value = ui.Elapsed(s.Now().Sub(a.Started))
-		} else {
-			facts = append(facts, ui.Def{Term: "Exit status", Text: strconv.Itoa(a.Code)})
+			run = ui.Def{Term: "Run time", Value: ui.Elapsed(s.Now().Sub(a.Started))}
 		}
+		facts = append(facts, ui.Def{Term: "Started", Value: ui.Time(a.Started, s.Now())}, run)
 	}
-	if len(t.Attempts) > 1 {
-		facts = append(facts, ui.Def{Term: "Attempts", Text: strconv.Itoa(len(t.Attempts))})
+	if len(t.Attempts) == 0 {
+		facts = append(facts, s.waitFacts(t)...)
 	}
 	if t.Undo {
-		facts = append(facts, ui.Def{Term: "Purpose", Text: "Takes back what other tasks of the operation did"})
+		facts = append(facts, ui.Def{Term: "Purpose", Text: "Undoes other tasks of the operation"})
 	}
 	if t.SkippedBy != "" {
 		facts = append(facts, ui.Def{Term: "Skipped by", Text: string(t.SkippedBy) + ": " + t.SkipReason})
+	}
+	return facts
+}
+
+// technicalFacts are how and where the task runs.
+func (s *Server) technicalFacts(v clusters.ClusterView, t clusters.TaskView, a loom.Attempt) []ui.Def {
+	facts := []ui.Def{{Term: "Plugin", Text: pluginOf(v, t.Task)}, {Term: "Stage", Text: strconv.Itoa(t.Level)}, {Term: "Host name", Text: t.NodeHostname}}
+	if len(t.Attempts) > 0 {
+		facts = append(facts, s.waitFacts(t)...)
+	}
+	if a.Number > 0 {
+		facts = append(facts, ui.Def{Term: "By", Text: string(a.Process), Mono: true})
 	}
 	return facts
 }
