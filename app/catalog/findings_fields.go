@@ -14,6 +14,10 @@ func (f *finder) provider(p *loom.Provider) {
 	f.incomplete(p)
 	if plugin, ok := f.entries[loom.KindProviderType][p.Type].(*loom.PluginType); ok {
 		f.fields(loom.KindProviderType, plugin, p.Fields, "provisioner")
+		for _, name := range plugin.Unverified(p.Fields) {
+			f.say(loom.FindingWarning, loom.FindingInsecure, pointer("provisioner", name), "false", fieldLabel(plugin, name)+" is off. "+loom.Unverifiable,
+				"Turn it on. For a private certificate authority, enter its certificate.")
+		}
 	}
 }
 

@@ -163,9 +163,12 @@ func takeFields(t loom.PluginType, p loom.Provider, stored []string, given map[s
 		}
 	}
 	present := map[string]any{}
-	for name := range p.Fields {
+	for name, value := range p.Fields {
 		// A key with an empty text is common in providers and counts, for users.
 		present[name] = true
+		if schema, _ := t.Schema(name); schema.Type == "checkbox" {
+			present[name] = value
+		}
 	}
 	for _, name := range p.Sealed {
 		present[name] = true

@@ -27,6 +27,7 @@ const (
 	FindingIncomplete FindingCode = "incomplete" // a provider or an action without a full required set, or with a value that its plugin does not take
 	FindingImmutable  FindingCode = "immutable"  // a config key that a partial template keeps to itself
 	FindingPointless  FindingCode = "pointless"  // what can mean nothing sensible, or is without effect
+	FindingInsecure   FindingCode = "insecure"   // a provider whose server's certificate is not checked
 	FindingUnchecked  FindingCode = "unchecked"  // services whose trouble nobody would notice, one finding for all
 	FindingMore       FindingCode = "more"       // there are more findings than are given
 )

@@ -36,6 +36,11 @@ type FieldSchema struct {
 	BoundTo []string `json:"boundTo,omitempty"`
 	// Role says, of a field of a provider type, what hangs on its value; see FieldRole.
 	Role FieldRole `json:"role,omitempty"`
+	// Group is the heading of the field in forms, Order its place there, Method the choice
+	// of one, such as a way to sign in, that it belongs to; see FieldGroup.Sections.
+	Group  string `json:"group,omitempty" description:"The heading that forms show the field under; “Advanced” is folded."`
+	Order  int    `json:"order,omitempty" description:"Forms sort fields by it; those without it come last."`
+	Method string `json:"method,omitempty" description:"The choice within the group that the field belongs to, such as a way to sign in. Forms show the fields of one."`
 	// Extra says that a client added the field to the type of a plugin, which does not know it.
 	Extra bool `json:"extra,omitempty" decode:"-" description:"A client added the field; the plugin does not know it."`
 }
@@ -68,13 +73,13 @@ type FieldGroup struct {
 }
 
 // Missing returns, for each required set, its absent fields, or nil as soon as
-// one set is complete. An empty text counts as absent.
+// one set is complete. An empty text counts as absent, and so does a switch that is off.
 func (g FieldGroup) Missing(present map[string]any) []map[string]FieldSchema {
 	var missing []map[string]FieldSchema
 	for _, set := range g.Required {
 		absent := map[string]FieldSchema{}
 		for _, name := range set {
-			if v, ok := present[name]; !ok || v == nil || v == "" {
+			if v, ok := present[name]; !ok || v == nil || v == "" || g.Fields[name].Type == "checkbox" && !SwitchedOn(v) {
 				absent[name] = g.Fields[name]
 			}
 		}
@@ -181,6 +186,36 @@ func (t PluginType) boundText(name string, fields map[string]any) string {
 	return text
 }
 
+// Unverified gives the switches of Verifying that are off.
+func (t PluginType) Unverified(fields map[string]any) []string {
+	var off []string
+	for _, group := range sortedKeys(t.Parameters) {
+		for _, name := range t.Parameters[group].Verifying() {
+			if !SwitchedOn(t.boundText(name, fields)) {
+				off = append(off, name)
+			}
+		}
+	}
+	return off
+}
+
+// Verifying gives the switches that are on by default and that sensitive fields are bound
+// to: they verify to whom credentials are sent.
+func (g FieldGroup) Verifying() []string {
+	var names []string
+	for _, sensitive := range sortedKeys(g.Fields) {
+		for _, name := range g.Fields[sensitive].BoundTo {
+			if f := g.Fields[name]; f.Type == "checkbox" && SwitchedOn(f.Default) && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// Unverifiable is what is said of a switch of Verifying that is off.
+const Unverifiable = "Anyone on the network path can read the credentials."
+
 // RoleOf gives what hangs on a field of providers of this type.
 func (t PluginType) RoleOf(field string) FieldRole {
 	schema, _ := t.Schema(field)
@@ -256,6 +291,7 @@ func (t *PluginType) Validate() []FieldError {
 			if g.Fields[name].Type == "" {
 				errs = append(errs, FieldError{at + ".type", "A field needs a type."})
 			}
+			errs = append(errs, g.Fields[name].checkPlace(at)...)
 			if role := g.Fields[name].Role; role != RoleBuild && role != RoleAccess && role != RolePlace {
 				errs = append(errs, FieldError{at + ".role", "The role of a field is “access” or “place”; leave it out for what new machines become."})
 			}
@@ -263,6 +299,7 @@ func (t *PluginType) Validate() []FieldError {
 				errs = append(errs, FieldError{at + ".boundTo", "Only a sensitive field is bound to others; make it sensitive, or leave this out."})
 			}
 		}
+		errs = append(errs, g.checkMethods("parameters."+group)...)
 		for i, set := range g.Required {
 			for _, name := range set {
 				if _, ok := g.Fields[name]; !ok {

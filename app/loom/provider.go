@@ -15,7 +15,7 @@ type Provider struct {
 	Sealed []string       `json:"sealed,omitempty" decode:"-" description:"Fields that are stored and never shown." own:"form page"`
 	// Fixed are names of fields that users may not give another value for their cluster,
 	// although the type would let them (FieldSchema.Override).
-	Fixed []string `json:"fixed,omitempty" description:"Fields that users may not give another value, although the type would let them." label:"Users may not change" own:"form"`
+	Fixed []string `json:"fixed,omitempty" description:"Fields that users may not give another value, although the type would let them." label:"Users may not change" own:"form page"`
 }
 
 // ProviderGone is the error about a provider that something needs and that was deleted.

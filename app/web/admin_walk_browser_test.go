@@ -55,6 +55,16 @@ func (w *walker) looks(what string) {
 	w.b.Inspect(what, 390, 320)
 }
 
+// chooseType chooses the type of a new provider, whose fields then come.
+func chooseType(b *browser.Browser, hands browser.Hands, name string) {
+	const change = "button[value='change:providertype']"
+	choose := "button[value='choose:providertype." + name + "']"
+	hands.Activate("change the type", change)
+	b.WaitFor(choose)
+	hands.Activate("choose the type", choose)
+	b.WaitFor(change)
+}
+
 // TestProviderWalkedByKeyboard makes a provider with a file of its own and a field that
 // users may not change, and takes over a change from the JSON beside it; nothing is
 // pointed at, and nothing typed is lost on the way.
@@ -64,7 +74,7 @@ func TestProviderWalkedByKeyboard(t *testing.T) {
 	b, hands := w.b, w.hands
 	b.Open(w.server.URL + "/admin/providers/new")
 	hands.Fill("the name", "#f-name", "far")
-	hands.Choose("the type", "input[name=providertype][value=keyed]")
+	chooseType(b, hands, "keyed")
 	b.WaitFor("input[name='provisioner.secret']")
 	hands.Fill("the place", "input[name='provisioner.place']", "the moon")
 	hands.Fill("the secret", "input[name='provisioner.secret']", "hush-hush")
@@ -94,6 +104,7 @@ func TestProviderWalkedByKeyboard(t *testing.T) {
 	hands.Fill("the JSON", "#f-json", strings.Join(strings.Fields(strings.Replace(b.Value("#f-json"), "the moon", "the sun", 1)), " "))
 	b.Wait("the form follows", func() bool { return b.Value("input[name='provisioner.place']") == "the sun" })
 	hands.Fill("the secret", "input[name='provisioner.secret']", "hush-hush") // it is not sent back with what was taken over
+	hands.Activate("what else there is", "#about details > summary")
 	hands.Fill("the label", "input[name=label]", "Far away"+kb.Enter)         // saves: it presses no button of a row
 	b.Wait("the provider", func() bool { return b.URL() == w.server.URL+"/admin/providers/far" })
 	w.v.get("/admin/providers/far?as=json").shows(t, 200, `"key":"id.pem"`, `"place":"the sun"`, `"fixed":["boot"]`, `"label":"Far away"`)
@@ -113,8 +124,7 @@ func TestProviderWalkedWithoutScripts(t *testing.T) {
 	b, hands := w.b, w.b.Mouse()
 	b.Open(w.server.URL + "/admin/providers/new")
 	hands.Fill("the name", "#f-name", "far")
-	hands.Choose("the type", "input[name=providertype][value=keyed]")
-	hands.Activate("its fields", "#type noscript button")
+	chooseType(b, hands, "keyed")
 	b.WaitText("Upload a file for SSH key")
 	hands.Fill("the place", "input[name='provisioner.place']", "the moon")
 	hands.Fill("the secret", "input[name='provisioner.secret']", "hush-hush")

@@ -24,7 +24,7 @@ func TestConnectionByKeyboard(t *testing.T) {
 	test := "button[formaction='/admin/tests']"
 	b.Open(w.server.URL + "/admin/providers/new")
 	hands.Fill("the name", "#f-name", "stack")
-	hands.Choose("the type", "input[name=providertype][value=openstack]")
+	chooseType(b, hands, "openstack")
 	b.WaitFor("input[name='provisioner.openstack_auth_url']")
 	for _, f := range [][2]string{{"openstack_auth_url", "http://127.0.0.1:1/v3"}, {"api_user", stack.User}, {"api_password", stack.Password}, {"openstack_tenant", stack.Project}} {
 		hands.Fill(f[0], "input[name='provisioner."+f[0]+"']", f[1])

@@ -49,7 +49,7 @@ func TestFormByKeyboard(t *testing.T) {
 	// Another type of provider has other fields.
 	b.Open(r.server.URL + "/admin/providers/new")
 	hands.Fill("the name", "#f-name", "near")
-	hands.Choose("another type", "input[name=providertype][value=cloudy]")
+	chooseType(b, hands, "cloudy")
 	b.WaitFor("input[name='provisioner.access']")
 	if complaints := b.Complaints(); len(complaints) != 0 {
 		t.Errorf("the browser complains: %q", complaints)

@@ -254,7 +254,8 @@ func TestProviderForm(t *testing.T) {
 	v := r.signedIn("demo", "admin")
 	const marker = "planted-secret-marker"
 	step := "/admin/providers/new"
-	page := v.get(step).shows(t, 200, "A cloud for tests.", "Internet", `value="cloudy"`)
+	page := v.get(step).shows(t, 200, "Change type", "Internet").hides(t, "A cloud for tests.")
+	v.send("/admin/providers/new", press(t, page, "change:providertype")).shows(t, 200, "A cloud for tests.", `value="choose:providertype.cloudy"`).hides(t, "Internet")
 	values := press(t, page, "refresh:")
 	values.Set("name", "north")
 	values.Set("providertype", "cloudy")

@@ -35,12 +35,17 @@ import (
 // everyType gives the plugin types that Loom ships, as the catalog has them.
 func everyType(t *testing.T) []loom.PluginType {
 	t.Helper()
+	automators, err := automator.NewRegistry(chefsolo.New(), docker.New(), puppet.New(), shell.New(), automock.New())
+	check(t, err)
+	return append(everyProviderType(t), automators.Types()...)
+}
+
+func everyProviderType(t *testing.T) []loom.PluginType {
+	t.Helper()
 	o := cloud.Options{}
 	providers, err := provider.NewRegistry(mock.New(), aws.New(o), digitalocean.New(o), google.New(o), joyent.New(o), openstack.New(o), rackspace.New(o), static.New(), &local.Local{})
 	check(t, err)
-	automators, err := automator.NewRegistry(chefsolo.New(), docker.New(), puppet.New(), shell.New(), automock.New())
-	check(t, err)
-	return append(providers.Types(), automators.Types()...)
+	return providers.Types()
 }
 
 // TestSwitchesShowWhatIsInForce: every yes/no field of every type declares its default,
@@ -60,6 +65,9 @@ func TestSwitchesShowWhatIsInForce(t *testing.T) {
 				if !declared {
 					t.Errorf("%s.%s of block %s has the default %v; declare true or false", made.Name, name, block, f.Default)
 					continue
+				}
+				if f.IsMethod() {
+					continue // it follows the choice of the method
 				}
 				for _, asText := range []bool{false, true} {
 					part := form.PluginFields{Path: form.At("p"), AsText: asText, Group: loom.FieldGroup{Fields: map[string]loom.FieldSchema{name: f}}}
@@ -82,6 +90,32 @@ func TestSwitchesShowWhatIsInForce(t *testing.T) {
 	}
 	if switches < 20 {
 		t.Errorf("%d switches are not all there are", switches)
+	}
+}
+
+// TestSettingsHavePlaces: every field of every provider type of ours says where it stands, and
+// what is open of each form, with the name of the provider, is nine fields at most.
+func TestSettingsHavePlaces(t *testing.T) {
+	t.Parallel()
+	for _, made := range everyProviderType(t) {
+		group := made.Parameters["admin"]
+		open, orders := 1, map[int]string{}
+		for _, s := range group.Sections() {
+			used := group.MethodOf(s, func(string) bool { return false })
+			for _, name := range s.Names {
+				f := group.Fields[name]
+				if f.Group == "" || f.Order == 0 || orders[f.Order] != "" {
+					t.Errorf("%s.%s stands under %q at %d, as does %q", made.Name, name, f.Group, f.Order, orders[f.Order])
+				}
+				orders[f.Order] = name
+				if s.Title != loom.SectionAdvanced && (f.Method == "" || f.Method == used) {
+					open++
+				}
+			}
+		}
+		if open > 9 {
+			t.Errorf("%s: %d fields are open", made.Name, open)
+		}
 	}
 }
 

@@ -268,7 +268,8 @@ func decodeField(o *object) loom.FieldSchema {
 	f := loom.FieldSchema{Label: o.text("label"), Type: o.text("type"), Tip: o.text("tip"), Override: o.flag("override"),
 		Sensitive: o.flag("sensitive"), Options: o.texts("options"), Pattern: o.text("pattern"),
 		Min: o.float("min"), Max: o.float("max"), ResourceType: o.text("resourceType"),
-		BoundTo: o.texts("boundTo"), Role: loom.FieldRole(o.text("role")), Format: o.text("format")}
+		BoundTo: o.texts("boundTo"), Role: loom.FieldRole(o.text("role")), Format: o.text("format"),
+		Group: o.text("group"), Order: o.whole("order", 0, loom.MaxFieldOrder), Method: o.text("method")}
 	f.Default, _ = o.take("default")
 	f.Sensitive = f.IsSensitive()
 	if f.Pattern != "" {

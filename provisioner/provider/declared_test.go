@@ -54,6 +54,8 @@ var declared = map[string]struct {
 		admin use_instance_role checkbox =false
 		need admin api_user api_password ssh_keypair ssh_key_resource aws_region security_groups
 		need admin api_user api_password ssh_keypair ssh_key_resource aws_region security_group_ids subnet_id
+		need admin use_instance_role ssh_keypair ssh_key_resource aws_region security_groups
+		need admin use_instance_role ssh_keypair ssh_key_resource aws_region security_group_ids subnet_id
 		file ssh_keys 0400`},
 	"openstack": {openstack.Type(), `
 		admin api_password password s

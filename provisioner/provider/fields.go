@@ -43,8 +43,8 @@ const keyFiles = "ssh_keys"
 
 // KeyResource is the field ssh_key_resource.
 func KeyResource() loom.FieldSchema {
-	return loom.FieldSchema{Label: "SSH key resource", Type: "resource", ResourceType: keyFiles, Role: loom.RolePlace,
-		Tip: "Name of a resource of type ssh_keys: the private key that opens the machines."}
+	return loom.FieldSchema{Label: "SSH key", Type: "resource", ResourceType: keyFiles, Role: loom.RolePlace,
+		Tip: "The private key that opens the machines."}
 }
 
 // KeyFiles is the resource type ssh_keys, of private keys.
@@ -59,11 +59,17 @@ const (
 	FieldSELinuxPermissive = "selinux_permissive"
 )
 
+// firstCommon is the order of the first of CommonFields: they come after those of a type.
+const firstCommon = 5000
+
+var commonLayout = loom.FieldLayout{{Group: loom.SectionAdvanced, Names: []string{"ssh_jump", "ssh_jump_key_resource", "ssh_jump_host_key", "ssh_key_passphrase", "ssh_host_ca", FieldInjectHostKey, "legacy_ssh_algorithms",
+	FieldConnectivityCheck, "manage_hosts", FieldSELinuxPermissive, loom.FieldExposeCredentials}}}
+
 // CommonFields are the optional fields of every provider type whose machines are
 // reached over SSH: how Loom signs in to them and what it does there besides what
 // services ask for. They have no other home.
 func CommonFields() map[string]loom.FieldSchema {
-	return map[string]loom.FieldSchema{
+	return commonLayout.From(firstCommon, map[string]loom.FieldSchema{
 		FieldConnectivityCheck: {Label: "Outbound check", Type: "text", Default: "none", Role: loom.RoleAccess,
 			Tip: "A host name that each new machine must resolve and reach on port 443, or “none”."},
 		"manage_hosts": {Label: "Write /etc/hosts", Type: "checkbox", Role: loom.RoleAccess, Default: false,
@@ -78,13 +84,13 @@ func CommonFields() map[string]loom.FieldSchema {
 		"ssh_key_passphrase": {Label: "Passphrase of the SSH key", Type: "password", Sensitive: true, Tip: "If the private key is encrypted."},
 		"ssh_jump": {Label: "Jump hosts", Type: "text", Role: loom.RoleAccess,
 			Tip: "user@host or user@host:port; machines are reached by way of it. Several, separated by commas, are passed in their order."},
-		"ssh_jump_key_resource": {Label: "SSH key resource of jump hosts", Type: "resource", ResourceType: keyFiles, Role: loom.RoleAccess,
-			Tip: "Name of a resource of type ssh_keys: the private key that opens the jump hosts. Leave empty if the machines' key does."},
+		"ssh_jump_key_resource": {Label: "SSH key of jump hosts", Type: "resource", ResourceType: keyFiles, Role: loom.RoleAccess,
+			Tip: "The private key that opens the jump hosts. Leave empty if the machines' key does."},
 		"ssh_jump_host_key": {Label: "Host keys of jump hosts", Type: "textarea", Role: loom.RoleAccess,
 			Tip: "Public host keys, one a line, as ssh-keyscan prints them. Leave empty to have each node learn them at its first sign-in."},
 		"ssh_host_ca": {Label: "Trusted host CAs", Type: "textarea", Role: loom.RoleAccess,
 			Tip: "Public keys, one a line. Host certificates that one of them signed for a machine's name or address are accepted; other host keys are learned at the first sign-in."},
-	}
+	})
 }
 
 // Unconnected is implemented by providers whose machines nobody signs in to, such

@@ -112,6 +112,11 @@ type EntryModel struct {
 	// names the service.
 	Lacks  []LostService
 	Unused bool
+	// Connection is the test of a provider, and TestAction where another one begins; NextText
+	// says what is to be done next, and the link leads there.
+	Connection                    *ConnectionModel
+	TestAction                    string
+	NextText, NextLabel, NextHref string
 }
 
 // Section is a part of an entry's definition: facts, a table or a code block.

@@ -26,6 +26,5 @@ func TestGoldenEditing(t *testing.T) {
 		"list-files":   adminview.ListPage(list), "list-deleted": adminview.ListPage(gone), "list-deleted-none": adminview.ListPage(none),
 		"use": adminview.UseForm(adminview.UseModel{Action: "/use", Back: "/b", Member: "flavor", ID: "xl", Button: "Fill in flavor",
 			Types: ui.ChoiceModel{Name: "type", Legend: "Where", Filter: "Filter", Choices: []ui.Choice{{Label: "A new one", Checked: true}, {Value: "big", Label: "Big", Facts: []string{"big"}}}}}),
-		"upload-link": adminview.UploadLink("/r"),
 	})
 }

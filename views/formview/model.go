@@ -7,6 +7,7 @@
 package formview
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/a-h/templ"
@@ -72,6 +73,30 @@ type SealedModel struct {
 	Time  time.Time
 	Now   time.Time
 }
+
+// SettingsModel is the fields of a plugin under one heading.
+type SettingsModel struct {
+	Title, ID string
+	// Bare shows no heading; Folded hides the fields until Open.
+	Bare, Folded, Open bool
+	// Overrides says that some rows have the column of what users may change.
+	Overrides bool
+	// Methods are the choices of one that rows belong to.
+	Methods              []ui.Choice
+	MethodName, MethodID string
+	Rows                 []SettingRow
+}
+
+// SettingRow is a field. Method is the number of the method that it belongs to, 0 for none.
+type SettingRow struct {
+	Field, Override templ.Component
+	Method          int
+	// Warning is shown while the box of the field is not ticked.
+	Warning string
+}
+
+// count is how many rows a fold hides.
+func (m SettingsModel) count() string { return strconv.Itoa(len(m.Rows)) }
 
 // Step gives the attributes of a control that gets the form from url with a change,
 // of which only the group with that id is put into the page.

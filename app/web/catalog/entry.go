@@ -89,6 +89,12 @@ func (s *Server) adminEntry(kind loom.EntityKind) httpx.ActorHandler {
 			return httpx.WriteJSON(w, entry)
 		}
 		m := s.entryModel(kind, entry, info)
+		if err := s.addProvider(r, actor, entry, &m); err != nil {
+			return err
+		}
+		if err := s.addNext(r, actor, entry, &m); err != nil {
+			return err
+		}
 		if err := s.addPictures(r, actor, entry, &m); err != nil {
 			return err
 		}
@@ -178,6 +184,9 @@ func (s *Server) adminVersion(kind loom.EntityKind) httpx.ActorHandler {
 		}
 		m := s.entryModel(kind, entry, info)
 		m.HeadModel = entryHead(kind, entry, tabVersions)
+		if err := s.addProvider(r, actor, entry, &m); err != nil {
+			return err
+		}
 		if newest := infos[0].Version; newest != version {
 			m.Old = "This is version " + strconv.Itoa(version) + "; the newest is " + strconv.Itoa(newest) + "."
 			m.OldAction, m.OldHref = "Restore as new", restore(kind, name, version)

@@ -17,7 +17,7 @@ func definition(entry loom.Entry) ([]ui.Def, []adminview.Section) {
 	facts := describedFacts(entry)
 	switch e := entry.(type) {
 	case *loom.Provider:
-		return facts, providerSections(e)
+		return facts, nil // as its type has it; see provider_page.go
 	case *loom.HardwareType:
 		return facts, []adminview.Section{providerMap(e.ProviderMap, "flavor", "Flavor")}
 	case *loom.ImageType:
@@ -94,24 +94,6 @@ func immutable(yes bool) string {
 		return "protected against later parts"
 	}
 	return "may be changed by later parts"
-}
-
-// providerSections shows settings by name. Sealed ones are only said to be set;
-// a plain one whose name looks secret is masked too.
-func providerSections(p *loom.Provider) []adminview.Section {
-	s := adminview.Section{ID: "settings", Title: "Settings", Keys: true, Note: "No settings.", Columns: []ui.Column{{Label: "Field"}, {Label: "Value"}}}
-	fields, _ := loom.MaskSecrets(p.Fields).(map[string]any)
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		value := page.CompactJSON(fields[name])
-		if text, ok := fields[name].(string); ok {
-			value = text
-		}
-		s.Rows = append(s.Rows, []string{name, value})
-	}
-	for _, name := range p.Sealed {
-		s.Rows = append(s.Rows, []string{name, "set and sealed; never shown"})
-	}
-	return []adminview.Section{s}
 }
 
 func providerMap(providers map[string]map[string]string, key, label string) adminview.Section {

@@ -9,6 +9,7 @@ import (
 
 	"loom/app/loom"
 	"loom/app/testkit"
+	"loom/views/ui"
 )
 
 // TestEveryFieldIsOnThePage looks for the value of each field of an entry in what its page
@@ -19,10 +20,17 @@ func TestEveryFieldIsOnThePage(t *testing.T) {
 	// The page says these in words; a set of one service to share a node is no rule.
 	worded := []string{"administration.onFailure", "constraints.layout.mustcoexist", "administration.repair.service", "administration.repair.stopped", "administration.repair.gone"}
 	// Forms alone show these.
-	hidden := []string{"dependencies.install.scope", "dependencies.runtime.scope", "defaults.dnsSuffix"}
+	hidden := []string{"dependencies.install.scope", "dependencies.runtime.scope", "defaults.dnsSuffix", "fixed"}
 	for _, kind := range loom.TenantKinds {
 		entry := testkit.FullEntry(kind)
 		facts, sections := definition(entry)
+		if p, is := entry.(*loom.Provider); is {
+			set := map[string]ui.Def{}
+			for _, name := range p.Sealed {
+				set[name] = ui.Def{Text: "set"}
+			}
+			sections = settingsView{p: p, fields: p.Fields, set: set}.sections()
+		}
 		shown := fmt.Sprintf("%+v %+v", facts, sections)
 		walkTexts(reflect.ValueOf(entry).Elem(), string(kind), func(at, text string) {
 			field := strings.TrimPrefix(at, string(kind)+".")

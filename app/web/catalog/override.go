@@ -48,7 +48,7 @@ func setFixed(doc *form.Doc, name string, fixed bool) {
 // Show implements form.Part.
 func (o overridePart) Show(out *form.Output) templ.Component {
 	name := o.control()
-	m := ui.FieldModel{Name: name, ID: out.ID(name), Label: "Users may give another value for their cluster", Kind: ui.FieldCheckbox,
-		Checked: !slices.Contains(out.Doc.Texts(fixedPath), o.name), Attrs: templ.Attributes{"aria-label": o.label + ": users may give another value for their cluster"}}
-	return formview.Beneath(formview.Shown(form.ShownName(name), ui.Field(m)))
+	m := ui.FieldModel{Name: name, ID: out.ID(name), Label: "Users may change", Kind: ui.FieldCheckbox,
+		Checked: !slices.Contains(out.Doc.Texts(fixedPath), o.name), Attrs: templ.Attributes{"aria-label": o.label + ": users may change"}}
+	return formview.Shown(form.ShownName(name), ui.Field(m))
 }

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -13,7 +14,6 @@ import (
 	"loom/app/loom"
 	"loom/app/web/form"
 	"loom/views/adminview"
-	"loom/views/route"
 	"loom/views/ui"
 )
 
@@ -140,8 +140,14 @@ func providerForm(s *Server, r *http.Request, actor loom.Actor, d formDraft) (fo
 		return form.Form{}, err
 	}
 	p := providerEditor{types: types, draft: d, settings: form.PluginFields{
-		Path: form.At("provisioner"), Now: s.Now(), Override: mayOverride,
+		Path: form.At("provisioner"), Now: s.Now(), Override: mayOverride, Methods: map[string]string{},
 	}}
+	for name := range r.PostForm {
+		if title, is := strings.CutPrefix(name, form.MethodName("")); is {
+			p.settings.Methods[title] = r.PostForm.Get(name)
+		}
+	}
+	p.choosing = r.PostForm.Get(form.FieldDo) == doChangeType+":"+typePath.String()
 	if d.Name != "" {
 		sealed, err := s.Catalog.SealedFields(r.Context(), actor, d.Name)
 		if err != nil {
@@ -169,14 +175,15 @@ type providerEditor struct {
 	resources []loom.Resource
 	draft     formDraft
 	settings  form.PluginFields
+	// choosing shows the types although one is chosen.
+	choosing bool
 }
 
 func (p providerEditor) form() form.Form {
 	f := form.Form{
 		Files: true,
 		Sections: []form.Section{
-			aboutSection(p.draft, "A place where machines are made. Templates and clusters name it."),
-			{ID: "type", Title: "Type", Help: "The plugin that makes the machines.", Parts: []form.Part{p.typePart()}},
+			p.about(),
 			p.settingsSection(),
 		},
 		Check: func(doc *form.Doc) []loom.FieldError { return p.fields(doc).Missing(doc) },
@@ -189,35 +196,23 @@ func (p providerEditor) form() form.Form {
 
 // typeOf gives the type that a document names, nil for one that is not there.
 func (p providerEditor) typeOf(doc *form.Doc) *loom.PluginType {
-	name := doc.Text(form.At("providertype"))
+	name := doc.Text(typePath)
 	if i := slices.IndexFunc(p.types, func(t loom.PluginType) bool { return t.Name == name }); i >= 0 {
 		return &p.types[i]
 	}
 	return nil
 }
 
-func (p providerEditor) typePart() form.Part {
-	at := form.At("providertype")
-	if p.draft.Name != "" {
-		why := "It cannot be changed; make another provider instead."
-		if p.typeOf(p.draft.Doc) == nil {
-			why = "No plugin of this type is registered. " + why
-		}
-		return form.Fixed{Path: at, Label: "Provider type", Mono: true, Why: why}
+// about is the name, and folded what else says something about the provider.
+func (p providerEditor) about() form.Section {
+	section := aboutSection(p.draft, "")
+	last := len(section.Parts) - 1
+	more := section.Parts[1:last:last]
+	if fold, is := section.Parts[last].(form.Fold); is {
+		more = append(more, fold.Parts...)
 	}
-	var choices []form.Choice
-	for _, t := range p.types {
-		c := form.Choice{Value: t.Name, Label: t.Name, Description: t.Description, Deprecated: t.Deprecated}
-		if t.Label != "" {
-			c.Label = t.Label
-		}
-		if !strings.EqualFold(c.Label, t.Name) {
-			c.Facts = []string{t.Name}
-		}
-		choices = append(choices, c)
-	}
-	words := loom.Describe(loom.KindProvider, "providertype")
-	return form.Cards{Path: at, Legend: words.Label, Help: words.Help, Choices: choices, Refresh: settingsID}
+	section.Parts = []form.Part{section.Parts[0], form.Fold{Title: "Label, description, appearance", Parts: more}}
+	return section
 }
 
 // fields are the fields of the type that a document names.
@@ -261,39 +256,44 @@ func (p providerEditor) settle(before, after *form.Doc) {
 
 func (p providerEditor) settingsSection() form.Section {
 	fields := p.fields(p.draft.Doc)
-	declared := form.Declared(fields.Group)
+	declared := fields.Group.Names()
 	t := p.typeOf(p.draft.Doc)
-	section := form.Section{ID: settingsID, Title: "Settings", Parts: []form.Part{fields}}
+	section := form.Section{ID: settingsID, Title: "Provider type"}
 	others := form.Pairs{Path: fields.Path, Legend: "Other settings", Noun: "Setting", KeyLabel: "Name", ValueLabel: "Value", Not: declared, Hidden: loom.LooksSecret}
 	switch {
-	case t == nil && p.draft.Doc.Text(form.At("providertype")) == "":
-		section.Help = "Choose a type first: it says which settings there are."
-		return section
+	case p.draft.Name == "":
+		section.Parts = append(section.Parts, typePart{p.types, p.choosing || t == nil})
 	case t == nil:
-		section.Help = "The type is not registered, so it is not known which settings there are."
-		section.Parts = []form.Part{others}
-	case len(declared) == 0:
+		section.Parts = append(section.Parts, form.Fixed{Path: typePath, Label: "Type", Mono: true, Why: "No plugin of this type is registered. It cannot be changed; make another provider instead."})
+	}
+	if t == nil || p.choosing {
+		if t == nil && p.draft.Doc.Text(typePath) != "" {
+			section.Help = "The type is not registered, so it is not known which settings there are."
+			section.Parts = append(section.Parts, others)
+		}
+		return section
+	}
+	section.Title = cmp.Or(t.Label, t.Name)
+	if len(declared) == 0 {
 		section.Help = "The type " + t.Name + " has no settings."
 	}
+	section.Parts = append(section.Parts, fields)
 	var odd []string
 	for name := range fields.Sealed {
 		if !slices.Contains(declared, name) {
 			odd = append(odd, name)
 		}
 	}
-	if t != nil && slices.ContainsFunc(p.draft.Doc.Keys(fields.Path), func(key string) bool { return !slices.Contains(declared, key) }) {
+	if slices.ContainsFunc(p.draft.Doc.Keys(fields.Path), func(key string) bool { return !slices.Contains(declared, key) }) {
 		others.Help = "The type " + t.Name + " does not know these; they are kept, without effect."
 		section.Parts = append(section.Parts, others)
 	}
-	if t != nil && t.Name == openStack {
+	if t.Name == openStack {
 		section.Parts = append(section.Parts, form.Fold{Title: "Fill in from a clouds.yaml", Parts: []form.Part{cloudsPart{fields.Path}}})
 	}
 	if len(odd) > 0 {
 		slices.Sort(odd)
 		section.Parts = append(section.Parts, form.Note{Component: adminview.AlsoSealed(odd)})
-	}
-	if slices.ContainsFunc(declared, func(name string) bool { return fields.Group.Fields[name].ResourceType != "" }) {
-		section.Parts = append(section.Parts, form.Note{Component: adminview.UploadLink(route.AdminResources())})
 	}
 	return section
 }

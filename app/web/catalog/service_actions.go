@@ -129,7 +129,7 @@ const scriptField = "script"
 
 // texts are the names of the fields that text shows.
 func texts(group loom.FieldGroup) []string {
-	return slices.DeleteFunc(form.Declared(group), func(name string) bool {
+	return slices.DeleteFunc(group.Names(), func(name string) bool {
 		return group.Fields[name].Type != "text" || group.Fields[name].IsSensitive()
 	})
 }
@@ -210,7 +210,7 @@ func subgroup(group loom.FieldGroup, keep func(name string) bool) loom.FieldGrou
 // declared are the names of the fields that have controls of their own.
 func (a actionFields) declared(doc *form.Doc) []string {
 	p, _ := a.plugin(doc)
-	return form.Declared(p.Group)
+	return p.Group.Names()
 }
 
 // Read implements form.Part. The automator comes first: fields that it does not

@@ -326,11 +326,12 @@ func (f Fold) Show(out *Output) templ.Component {
 		out.folds = append(out.folds, title)
 	}
 	parts := out.Parts(f.Parts)
-	open := f.Open
-	for _, item := range out.errs.Items {
-		open = open || best(out.claims, item.Field) >= first
-	}
-	return formview.Fold(title.Text, title.ID, open, parts)
+	return formview.Fold(title.Text, title.ID, f.Open || out.failsSince(first), parts)
+}
+
+// failsSince reports whether one of the controls from the claim on has an error.
+func (out *Output) failsSince(first int) bool {
+	return slices.ContainsFunc(out.errs.Items, func(item ui.FormError) bool { return best(out.claims, item.Field) >= first })
 }
 
 // Note is a component that has no control.

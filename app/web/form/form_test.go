@@ -269,6 +269,45 @@ func TestSecretsAreNeverShown(t *testing.T) {
 	}
 }
 
+// TestMethodsOfAForm: the fields of the method that was posted are taken, those of the others
+// go, and a switch that is a method follows it. Sealed values stay.
+func TestMethodsOfAForm(t *testing.T) {
+	t.Parallel()
+	group := loom.FieldGroup{Fields: map[string]loom.FieldSchema{
+		"url": {Label: "URL", Type: "text", Group: "G", Order: 1}, "user": {Label: "User", Type: "text", Group: "G", Order: 2, Method: "Password"}, "pin": {Label: "Pin", Type: "password", Group: "G", Order: 3, Method: "Password"},
+		"key": {Label: "Key", Type: "text", Group: "G", Order: 4, Method: "Key"}, "role": {Label: "Role", Type: "checkbox", Group: "G", Order: 5, Method: "Role", Default: false},
+	}, Required: [][]string{{"url", "user", "pin"}, {"url", "key"}, {"url", "role"}}}
+	fields := form.PluginFields{Path: form.At("p"), Group: group, Sealed: map[string]form.Sealed{"pin": {}}}
+	const before = `{"p": {"url": "u", "user": "ana", "role": false}}`
+	shown := page(t, of(fields), parse(t, before), nil, form.Result{})
+	for _, part := range []string{`value="Password" checked`, `data-method="1"`, `data-method="2"`} {
+		if !strings.Contains(shown, part) {
+			t.Errorf("the form lacks %s:\n%s", part, shown)
+		}
+	}
+	if strings.Contains(shown, `name="p.role"`) {
+		t.Error("the switch of a method is shown")
+	}
+	for _, c := range []struct{ method, want, lacks string }{
+		{"", `{"p":{"url":"u","user":"bob","role":false}}`, ""}, {"Password", `{"p":{"url":"u","user":"bob","role":false}}`, ""},
+		{"Key", `{"p":{"url":"u","role":false,"key":"k"}}`, ""}, {"Role", `{"p":{"url":"u","role":true}}`, ""}, {"Nonsense", `{"p":{"url":"u","user":"bob","role":false}}`, ""},
+	} {
+		p := fields
+		p.Methods = map[string]string{"G": c.method}
+		doc := parse(t, before)
+		of(p).Read(doc, url.Values{"p.url": {"u"}, "p.user": {"bob"}, "p.key": {"k"}, form.MethodName("G"): {c.method}})
+		same(t, doc.String(), c.want)
+		if missing := p.Missing(doc); len(missing) > 0 {
+			t.Errorf("%s: %v", c.method, missing)
+		}
+	}
+	key := fields
+	key.Methods = map[string]string{"G": "Key"}
+	if missing := key.Missing(parse(t, before)); len(missing) != 1 || missing[0].Field != "p.key" || missing[0].Message != "Required." {
+		t.Errorf("without a key: %v", missing)
+	}
+}
+
 func TestMissing(t *testing.T) {
 	t.Parallel()
 	group := loom.FieldGroup{Fields: map[string]loom.FieldSchema{"a": {}, "b": {}, "c": {}}, Required: [][]string{{"a", "b", "c"}, {"a", "c"}}}

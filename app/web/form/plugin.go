@@ -3,8 +3,8 @@ package form
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -32,9 +32,12 @@ type PluginFields struct {
 	// Upload, if set, is shown after each field that names a resource: a file is uploaded
 	// there. The field and it are the group with the id, which alone is exchanged.
 	Upload func(name, label, groupID string) Part
-	// Override, if set, is shown after each field that users may change, where the type
+	// Override, if set, is the column beside each field that users may change, where the type
 	// allows that: it says whether they may.
 	Override func(name, label string) Part
+	// Methods are the choices that were posted, by the title of their section; others are
+	// those that the document implies.
+	Methods map[string]string
 	// Choices are values that fields of text suggest, by field; others can be typed. Unless it
 	// is nil there may be more of them later.
 	Choices map[string][]ui.Option
@@ -46,28 +49,10 @@ type Sealed struct {
 	Time time.Time
 }
 
-// Declared gives the names of the fields in the order in which they are shown:
-// required ones in the order of their sets, then the others by label.
-func Declared(group loom.FieldGroup) []string {
-	var names []string
-	for _, set := range group.Required {
-		for _, name := range set {
-			if _, there := group.Fields[name]; there && !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-		}
-	}
-	rest := slices.DeleteFunc(slices.Collect(maps.Keys(group.Fields)), func(name string) bool { return slices.Contains(names, name) })
-	slices.SortFunc(rest, func(a, b string) int {
-		return cmp.Or(strings.Compare(strings.ToLower(group.Fields[a].Label), strings.ToLower(group.Fields[b].Label)), strings.Compare(a, b))
-	})
-	return append(names, rest...)
-}
-
 // Preset writes the defaults of the type for what the document does not say. It is
 // for a type that was just chosen, never for a document that somebody stored.
 func (p PluginFields) Preset(doc *Doc) {
-	for _, name := range Declared(p.Group) {
+	for _, name := range p.Group.Names() {
 		schema, at := p.Group.Fields[name], p.Path.To(name)
 		if schema.Default == nil || schema.IsSensitive() || doc.Has(at) {
 			continue
@@ -81,13 +66,14 @@ func (p PluginFields) Preset(doc *Doc) {
 }
 
 // Missing gives an error for each field of the set that is nearest to complete,
-// when none is. Sealed fields count as given.
+// when none is, among those of the methods that are chosen. Sealed fields count as given.
 func (p PluginFields) Missing(doc *Doc) []loom.FieldError {
+	sets := p.Group.Fitting(p.methods(doc))
 	var least []string
-	for _, set := range p.Group.Required {
+	for _, set := range sets {
 		var absent []string
 		for _, name := range set {
-			if _, sealed := p.Sealed[name]; !sealed && strings.TrimSpace(p.given(doc, name)) == "" {
+			if !p.has(doc, name) {
 				absent = append(absent, name)
 			}
 		}
@@ -101,7 +87,7 @@ func (p PluginFields) Missing(doc *Doc) []loom.FieldError {
 	var errs []loom.FieldError
 	for _, name := range least {
 		message := "Required."
-		if len(p.Group.Required) > 1 {
+		if len(sets) > 1 {
 			message = "Required, unless another set of fields is complete."
 		}
 		errs = append(errs, loom.FieldError{Field: p.Path.To(name).String(), Message: message})
@@ -117,9 +103,69 @@ func (p PluginFields) given(doc *Doc, name string) string {
 	return text
 }
 
-// Read implements Part.
+// has reports whether a field has a value, or a switch is on.
+func (p PluginFields) has(doc *Doc, name string) bool {
+	if _, sealed := p.Sealed[name]; sealed {
+		return true
+	}
+	text := strings.TrimSpace(p.given(doc, name))
+	if p.Group.Fields[name].Type == "checkbox" {
+		return loom.SwitchedOn(text)
+	}
+	return text != ""
+}
+
+// methods are the methods in use by the title of their section: those that were posted, else
+// what the document implies.
+func (p PluginFields) methods(doc *Doc) map[string]string {
+	used := map[string]string{}
+	for _, s := range p.Group.Sections() {
+		used[s.Title] = p.method(doc, s)
+	}
+	return used
+}
+
+func (p PluginFields) method(doc *Doc, s loom.FieldSection) string {
+	if posted := p.Methods[s.Title]; slices.Contains(s.Methods, posted) {
+		return posted
+	}
+	return p.Group.MethodOf(s, func(name string) bool { return p.has(doc, name) })
+}
+
+// MethodName is the name of the radio buttons with which a method of a section is chosen.
+func MethodName(title string) string { return "method." + title }
+
+// switchMethods puts another method into use, where one was posted: what belongs to others
+// goes, but for what is sealed, since plugins go by what is there.
+func (p PluginFields) switchMethods(doc *Doc) {
+	for _, s := range p.Group.Sections() {
+		now := p.method(doc, s)
+		if now == p.Group.MethodOf(s, func(name string) bool { return p.has(doc, name) }) {
+			continue
+		}
+		for _, name := range s.Names {
+			f, at := p.Group.Fields[name], p.Path.To(name)
+			switch {
+			case f.IsMethod() && p.AsText:
+				doc.Set(at, strconv.FormatBool(f.Method == now))
+			case f.IsMethod():
+				doc.Set(at, f.Method == now)
+			case f.Method != "" && f.Method != now:
+				doc.Delete(at)
+			}
+		}
+	}
+}
+
+// Read implements Part. Fields of methods that are not chosen change nothing.
 func (p PluginFields) Read(in *Input) {
-	for _, name := range Declared(p.Group) {
+	p.switchMethods(in.Doc)
+	used := p.methods(in.Doc)
+	for _, name := range p.Group.Names() {
+		f := p.Group.Fields[name]
+		if f.IsMethod() || f.Method != "" && f.Method != used[f.Section()] {
+			continue
+		}
 		in.Parts(p.override(name))
 		in.Parts(p.upload(name, ""))
 		if p.Group.Fields[name].IsSensitive() {
@@ -137,7 +183,11 @@ func (p PluginFields) Read(in *Input) {
 func (p PluginFields) field(doc *Doc, name string) Field {
 	schema := p.Group.Fields[name]
 	f := Field{Path: p.Path.To(name), AsText: p.AsText, Odd: "not among the options", Face: ui.FieldModel{Label: cmp.Or(schema.Label, name), Help: schema.Tip}}
-	f.Face.Optional = len(p.Group.Required) != 1 || !slices.Contains(p.Group.Required[0], name)
+	f.Face.Optional = !p.required(doc, name)
+	if schema.Method != "" || schema.Group == loom.SectionAdvanced {
+		// What is not shown may be empty, and of folded fields most are optional.
+		f.Face.Optional, f.Face.Attrs = f.Face.Optional && schema.Group != loom.SectionAdvanced, templ.Attributes{"required": false}
+	}
 	usual := loom.FieldText(schema.Default)
 	if usual != "" && schema.Type != "checkbox" {
 		f.Face.Placeholder = usual
@@ -176,6 +226,16 @@ func (p PluginFields) field(doc *Doc, name string) Field {
 		}
 	}
 	return f
+}
+
+// required reports whether each set that can be completed has a field, with its own method chosen.
+func (p PluginFields) required(doc *Doc, name string) bool {
+	used := p.methods(doc)
+	if f := p.Group.Fields[name]; f.Method != "" {
+		used[f.Section()] = f.Method
+	}
+	sets := p.Group.Fitting(used)
+	return len(sets) > 0 && !slices.ContainsFunc(sets, func(set []string) bool { return !slices.Contains(set, name) })
 }
 
 func bounds(schema loom.FieldSchema) string {
@@ -219,7 +279,7 @@ func (p PluginFields) resource(f *Field, schema loom.FieldSchema) {
 		if p.Upload == nil {
 			where = " under Files"
 		}
-		f.Face.Help = strings.TrimSpace(f.Face.Help + " No resource of the type “" + schema.ResourceType + "” is active or staged yet; upload one" + where + ", or name one that will be.")
+		f.Face.Help = strings.TrimSpace(f.Face.Help + " None is uploaded" + where + " yet.")
 		return
 	}
 	f.Face.Kind, f.Face.Width, f.Odd = ui.FieldSelect, "m", "not active or staged"
@@ -239,19 +299,42 @@ func (p PluginFields) resource(f *Field, schema loom.FieldSchema) {
 
 // Show implements Part.
 func (p PluginFields) Show(out *Output) templ.Component {
-	var parts []templ.Component
-	if text := p.sets(); text != "" {
-		parts = append(parts, formview.Sets(text, p.setLines()))
-	}
-	for _, name := range Declared(p.Group) {
-		if p.Group.Fields[name].IsSensitive() {
-			parts = append(parts, p.secret(out, name))
-		} else {
-			parts = append(parts, p.open(out, name))
+	out.enter(p.Path)
+	used, verifying := p.methods(out.Doc), p.Group.Verifying()
+	var shown []formview.SettingsModel
+	for _, s := range p.Group.Sections() {
+		first := len(out.claims)
+		m := formview.SettingsModel{Title: s.Title, ID: out.ID("section." + s.Title), Bare: s.Title == loom.SectionSettings, Folded: s.Title == loom.SectionAdvanced}
+		if len(s.Methods) > 0 {
+			m.MethodName, m.MethodID = MethodName(s.Title), out.ID(MethodName(s.Title))
 		}
-		parts = append(parts, out.Parts(p.override(name))...)
+		for _, method := range s.Methods {
+			m.Methods = append(m.Methods, ui.Choice{Value: method, Label: method, Checked: method == used[s.Title]})
+		}
+		for _, name := range s.Names {
+			f := p.Group.Fields[name]
+			if f.IsMethod() {
+				continue
+			}
+			row := formview.SettingRow{Method: 1 + slices.Index(s.Methods, f.Method)}
+			if slices.Contains(verifying, name) {
+				row.Warning = "While this is off: " + loom.Unverifiable
+				m.Open = m.Open || p.field(out.Doc, name).shown(out.Doc) != "true"
+			}
+			if f.IsSensitive() {
+				row.Field = p.secret(out, name)
+			} else {
+				row.Field = p.open(out, name)
+			}
+			if may := out.Parts(p.override(name)); len(may) > 0 {
+				row.Override, m.Overrides = may[0], true
+			}
+			m.Rows = append(m.Rows, row)
+		}
+		m.Open = m.Open || out.failsSince(first)
+		shown = append(shown, m)
 	}
-	return formview.Stack(parts)
+	return formview.Settings(shown)
 }
 
 // open shows a field that is no secret, with the place for a file that it may name.
@@ -279,26 +362,6 @@ func (p PluginFields) override(name string) []Part {
 		return []Part{p.Override(name, cmp.Or(schema.Label, name))}
 	}
 	return nil
-}
-
-// sets says which sets of fields are required, when there are several.
-func (p PluginFields) sets() string {
-	if len(p.Group.Required) < 2 {
-		return ""
-	}
-	return "One of these sets of fields must be complete:"
-}
-
-func (p PluginFields) setLines() []string {
-	var lines []string
-	for _, set := range p.Group.Required {
-		var labels []string
-		for _, name := range set {
-			labels = append(labels, cmp.Or(p.Group.Fields[name].Label, name))
-		}
-		lines = append(lines, strings.Join(labels, ", "))
-	}
-	return lines
 }
 
 // secret shows a sensitive field: never its value.

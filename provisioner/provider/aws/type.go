@@ -7,6 +7,8 @@
 package aws
 
 import (
+	"slices"
+
 	"loom/app/loom"
 	"loom/provisioner/provider"
 )
@@ -19,20 +21,31 @@ var regions = []string{
 	"eu-west-1", "eu-west-2", "sa-east-1", "us-east-1", "us-east-2", "us-west-1", "us-west-2",
 }
 
+// layout is that of the form.
+var layout = loom.FieldLayout{
+	{Group: loom.SectionCredentials, Method: "Access key", Names: []string{"api_user", "api_password"}},
+	{Group: loom.SectionCredentials, Method: "Role of this host", Names: []string{loom.InstanceRoleField}},
+	{Group: loom.SectionNetwork, Names: []string{"aws_region", "security_groups", "security_group_ids", "subnet_id"}},
+	{Group: loom.SectionMachines, Names: []string{"ssh_keypair", "ssh_key_resource"}},
+	{Group: loom.SectionAdvanced, Names: []string{"aws_session_token", "availability_zone", "associate_public_ip", "aws_root_ebs_size", "aws_root_ebs_volume_type", "aws_root_ebs_delete_on_term", "provider_hostname", "iam_instance_profile",
+		"placement_group", "dedicated_instance", provider.CAField, provider.EndpointField, provider.CallsField}},
+}
+
 // Type describes the provider type for the catalog. The region is a text with
 // suggestions: there are more than anybody lists.
 func Type() loom.PluginType {
-	usual := []string{"api_user", "api_password", "ssh_keypair", "ssh_key_resource", "aws_region"}
+	keys, role := []string{"api_user", "api_password"}, []string{loom.InstanceRoleField}
+	usual, named, inVPC := []string{"ssh_keypair", "ssh_key_resource", "aws_region"}, []string{"security_groups"}, []string{"security_group_ids", "subnet_id"}
 	return loom.PluginType{
 		Base: loom.Base{Name: TypeName, Label: "Amazon Web Services", Description: "Makes machines in Amazon EC2."},
 		Parameters: map[string]loom.FieldGroup{
 			"admin": {
-				Fields: map[string]loom.FieldSchema{
+				Fields: layout.Of(map[string]loom.FieldSchema{
 					"api_user": {Label: "Access key id", Type: "text", Role: loom.RoleAccess},
 					// The key signs and is never sent, so it is bound to nothing.
 					"api_password":      {Label: "Secret access key", Type: "password", Sensitive: true},
 					"aws_session_token": {Label: "Session token", Type: "password", Sensitive: true, BoundTo: []string{provider.EndpointField, provider.CAField}, Tip: "For temporary credentials only."},
-					"use_instance_role": {Label: "Use the role of this host", Type: "checkbox", Role: loom.RoleAccess, Default: false,
+					loom.InstanceRoleField: {Label: "Use the role of this host", Type: "checkbox", Role: loom.RoleAccess, Default: false,
 						Tip: "Loom runs on EC2 and takes the credentials of its instance's role."},
 					"ssh_keypair":      {Label: "Key pair", Type: "text", Override: true, Tip: "Name of the key pair in EC2."},
 					"ssh_key_resource": override(provider.KeyResource()),
@@ -55,10 +68,9 @@ func Type() loom.PluginType {
 					provider.EndpointField: provider.EndpointURL(),
 					provider.CAField:       provider.Authority(),
 					provider.CallsField:    provider.Calls(),
-				},
+				}),
 				Required: [][]string{
-					append(usual[:len(usual):len(usual)], "security_groups"),
-					append(usual[:len(usual):len(usual)], "security_group_ids", "subnet_id"),
+					slices.Concat(keys, usual, named), slices.Concat(keys, usual, inVPC), slices.Concat(role, usual, named), slices.Concat(role, usual, inVPC),
 				},
 			},
 			"user": {Fields: map[string]loom.FieldSchema{}, Required: [][]string{}},

@@ -13,6 +13,14 @@ import (
 // TypeName is the name of the provider type.
 const TypeName = "digitalocean"
 
+// layout is that of the form.
+var layout = loom.FieldLayout{
+	{Group: loom.SectionCredentials, Names: []string{"api_password"}},
+	{Group: loom.SectionNetwork, Names: []string{"digitalocean_region", "vpc_uuid"}},
+	{Group: loom.SectionMachines, Names: []string{"ssh_keypair", "ssh_key_resource"}},
+	{Group: loom.SectionAdvanced, Names: []string{"monitoring", "api_user", provider.CAField, provider.EndpointField, provider.CallsField}},
+}
+
 // Type describes the provider type for the catalog. The region is a text with
 // suggestions; the first one of old is full, so another one is preset.
 func Type() loom.PluginType {
@@ -20,7 +28,7 @@ func Type() loom.PluginType {
 		Base: loom.Base{Name: TypeName, Label: "DigitalOcean", Description: "Makes machines (droplets) at DigitalOcean."},
 		Parameters: map[string]loom.FieldGroup{
 			"admin": {
-				Fields: map[string]loom.FieldSchema{
+				Fields: layout.Of(map[string]loom.FieldSchema{
 					"api_user": {Label: "Client id", Type: "text", Role: loom.RoleAccess, Tip: "Of the API's first version; ignored now."},
 					"api_password": {Label: "Access token", Type: "password", Sensitive: true, BoundTo: []string{provider.EndpointField, provider.CAField},
 						Tip: "A personal access token that may read and write."},
@@ -33,7 +41,7 @@ func Type() loom.PluginType {
 					provider.EndpointField: provider.EndpointURL(),
 					provider.CAField:       provider.Authority(),
 					provider.CallsField:    provider.Calls(),
-				},
+				}),
 				Required: [][]string{{"api_password", "digitalocean_region", "ssh_keypair", "ssh_key_resource"}},
 			},
 			"user": {Fields: map[string]loom.FieldSchema{}, Required: [][]string{}},

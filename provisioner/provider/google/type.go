@@ -27,6 +27,15 @@ func endpoint() loom.FieldSchema {
 	return f
 }
 
+// layout is that of the form.
+var layout = loom.FieldLayout{
+	{Group: loom.SectionCredentials, Names: []string{"google_project", "api_key_resource"}},
+	{Group: loom.SectionNetwork, Names: []string{"zone_name", "network", "subnetwork"}},
+	{Group: loom.SectionMachines, Names: []string{"ssh_key_resource", "ssh_user"}},
+	{Group: loom.SectionAdvanced, Names: []string{"google_client_email", "external_ip", "bootstrap_interface", "google_root_disk_size_gb", "google_root_disk_type", "google_data_disk_size_gb", "google_data_disk_type",
+		"auto_restart", "provider_hostname", provider.CAField, provider.EndpointField, provider.CallsField}},
+}
+
 // Type describes the provider type for the catalog. The zone is a text with
 // suggestions: there are more than anybody lists.
 func Type() loom.PluginType {
@@ -34,12 +43,12 @@ func Type() loom.PluginType {
 		Base: loom.Base{Name: TypeName, Label: "Google Compute Engine", Description: "Makes machines in Google Compute Engine."},
 		Parameters: map[string]loom.FieldGroup{
 			"admin": {
-				Fields: map[string]loom.FieldSchema{
+				Fields: layout.Of(map[string]loom.FieldSchema{
 					"google_project": {Label: "Project", Type: "text", Role: loom.RolePlace, Tip: "Id of the project."},
 					"google_client_email": {Label: "Service account", Type: "text", Role: loom.RoleAccess, Pattern: `.*gserviceaccount\.com`,
 						Tip: "Ends in gserviceaccount.com. Leave empty to read it from the key."},
-					"api_key_resource": {Label: "API key resource", Type: "text", Role: loom.RoleAccess, ResourceType: "api_keys",
-						Tip: "Name of a resource of type api_keys: the JSON key of the service account."},
+					"api_key_resource": {Label: "API key", Type: "text", Role: loom.RoleAccess, ResourceType: "api_keys",
+						Tip: "The file with the JSON key of the service account."},
 					"ssh_key_resource": provider.KeyResource(),
 					"ssh_user":         {Label: "User on the machines", Type: "text", Tip: "Wins over the image's own user."},
 					"google_data_disk_size_gb": {Label: "Data disks in GB", Type: "text", Default: "200", Override: true,
@@ -60,7 +69,7 @@ func Type() loom.PluginType {
 					provider.EndpointField: endpoint(),
 					provider.CAField:       provider.Authority(),
 					provider.CallsField:    provider.Calls(),
-				},
+				}),
 				Required: [][]string{{"google_project", "api_key_resource", "ssh_key_resource", "zone_name"}},
 			},
 			"user": {Fields: map[string]loom.FieldSchema{}, Required: [][]string{}},

@@ -28,6 +28,9 @@ var (
 	hostRule = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,253}[A-Za-z0-9])?$`)
 )
 
+// layout is that of the form.
+var layout = loom.FieldLayout{{Group: loom.SectionMachines, Names: []string{"internet", "ssh_user", "ssh_key_resource"}}}
+
 // Type describes the provider type for the catalog.
 func (l *Local) Type() loom.PluginType {
 	return loom.PluginType{
@@ -35,14 +38,14 @@ func (l *Local) Type() loom.PluginType {
 			Description: "Makes machines on the host that Loom runs on, without a cloud: each has its own address, host name, files and processes, and is up in a fraction of a second."},
 		Parameters: map[string]loom.FieldGroup{
 			"admin": {
-				Fields: map[string]loom.FieldSchema{
+				Fields: layout.Of(map[string]loom.FieldSchema{
 					"ssh_user": {Label: "User on the machines", Type: "text", Role: loom.RolePlace, Default: loom.DefaultSSHUser, Pattern: userRule.String(),
 						Tip: "Loom signs in as this user. One other than root is made on each machine and may use sudo without a password."},
 					"ssh_key_resource": {Label: "SSH key", Type: "resource", ResourceType: "ssh_keys", Role: loom.RolePlace,
 						Tip: "The private key that opens the machines. Leave empty to have Loom make a key pair for each cluster."},
 					"internet": {Label: "Machines may reach the internet", Type: "checkbox", Default: false,
 						Tip: "When on, machines reach public addresses, such as package registries, private networks where the tenant may, and what the operator names. They never reach the host itself or machines of other tenants."},
-				},
+				}),
 				Required: [][]string{{}},
 			},
 			"user": {Fields: map[string]loom.FieldSchema{}, Required: [][]string{{}}},

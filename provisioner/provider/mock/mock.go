@@ -27,6 +27,13 @@ func New() Provider { return NewOn(simcloud.NewBooks()) }
 // “simulator” of a provider names another.
 func NewOn(cloud simcloud.Cloud) Provider { return Provider{cloud} }
 
+// layout is that of the form.
+var layout = loom.FieldLayout{
+	{Group: loom.SectionMachines, Names: []string{"delay_ms", "boot_ms", "linger_ms", "addresses"}},
+	{Group: "Faults", Names: []string{"fail_percent", "fail_by", "fail_tasks", "lie_percent"}},
+	{Group: loom.SectionAdvanced, Names: []string{"hang_percent", "hang_ms", "lookup", "list_lag_ms", "ssh_target", "simulator"}},
+}
+
 // Type describes the provider type.
 func (Provider) Type() loom.PluginType {
 	percent := func(label, tip string) loom.FieldSchema {
@@ -35,7 +42,7 @@ func (Provider) Type() loom.PluginType {
 	return loom.PluginType{
 		Base: loom.Base{Name: "mock", Label: "Mock", Description: "Invents machines, for load and fault tests."},
 		Parameters: map[string]loom.FieldGroup{
-			"admin": {Fields: map[string]loom.FieldSchema{
+			"admin": {Fields: layout.Of(map[string]loom.FieldSchema{
 				"delay_ms":     {Label: "Delay of each task in milliseconds", Type: "number", Default: 0, Override: true},
 				"boot_ms":      {Label: "Time from CREATE until a machine answers, in milliseconds", Type: "number", Default: 0, Override: true},
 				"fail_percent": percent("Percentage of attempts that fail", ""),
@@ -53,7 +60,7 @@ func (Provider) Type() loom.PluginType {
 				"addresses":  {Label: "Range of addresses", Type: "text", Default: defaultAddresses, Override: true},
 				"ssh_target": {Label: "SSH server for all machines", Type: "text", Tip: "host:port of a test server.", Override: true},
 				"simulator":  {Label: "Address of a simulator", Type: "text", Tip: "Of a cloud in another process, such as http://127.0.0.1:8000.", Override: true},
-			}, Required: [][]string{}},
+			}), Required: [][]string{}},
 			"user": {Fields: map[string]loom.FieldSchema{}, Required: [][]string{}},
 		},
 		ResourceTypes: map[string]loom.ResourceType{},

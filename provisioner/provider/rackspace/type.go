@@ -15,13 +15,20 @@ import (
 // TypeName is the name of the provider type.
 const TypeName = "rackspace"
 
+// layout is that of the form.
+var layout = loom.FieldLayout{
+	{Group: loom.SectionCredentials, Names: []string{"api_user", "api_password"}},
+	{Group: loom.SectionNetwork, Names: []string{"rackspace_region", "rackspace_bind_private"}},
+	{Group: loom.SectionAdvanced, Names: []string{provider.CAField, provider.EndpointField, provider.CallsField}},
+}
+
 // Type describes the provider type for the catalog.
 func Type() loom.PluginType {
 	return loom.PluginType{
 		Base: loom.Base{Name: TypeName, Label: "Rackspace", Description: "Makes machines in the Rackspace public cloud."},
 		Parameters: map[string]loom.FieldGroup{
 			"admin": {
-				Fields: map[string]loom.FieldSchema{
+				Fields: layout.Of(map[string]loom.FieldSchema{
 					"api_user":     {Label: "User name", Type: "text", Role: loom.RoleAccess},
 					"api_password": {Label: "API key", Type: "password", Sensitive: true, BoundTo: []string{provider.EndpointField, provider.CAField, "rackspace_auth_url"}},
 					"rackspace_region": {Label: "Region", Type: "select", Role: loom.RolePlace, Default: "dfw", Override: true,
@@ -31,15 +38,15 @@ func Type() loom.PluginType {
 					provider.EndpointField: provider.EndpointURL(),
 					provider.CAField:       provider.Authority(),
 					provider.CallsField:    provider.Calls(),
-				},
+				}),
 				Required: [][]string{{"api_user", "api_password", "rackspace_region"}},
 			},
 			"user": {
 				Fields: map[string]loom.FieldSchema{
 					"rackconnect_wait": {Label: "Wait for RackConnect", Type: "checkbox", Default: false, Tip: "A machine is ready once RackConnect has deployed it."},
 					"ssh_keypair":      {Label: "Key pair", Type: "text"},
-					"ssh_key_resource": {Label: "SSH key resource", Type: "resource", ResourceType: "ssh_keys", Role: loom.RolePlace,
-						Tip: "Name of a resource of type ssh_keys. Without one Loom signs in with the password that the cloud makes."},
+					"ssh_key_resource": {Label: "SSH key", Type: "resource", ResourceType: "ssh_keys", Role: loom.RolePlace,
+						Tip: "The private key. Without one Loom signs in with the password that the cloud makes."},
 				},
 				Required: [][]string{},
 			},

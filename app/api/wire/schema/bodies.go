@@ -131,7 +131,7 @@ var enums = map[reflect.Type][]any{
 	reflect.TypeFor[loom.Scope]():           values(loom.Scopes...),
 	reflect.TypeFor[loom.FindingSeverity](): values(loom.FindingSeverities...),
 	reflect.TypeFor[loom.FindingCode](): values(loom.FindingDangling, loom.FindingCycle, loom.FindingUnsolvable, loom.FindingMacro, loom.FindingParameter, loom.FindingNoMapping,
-		loom.FindingIncomplete, loom.FindingImmutable, loom.FindingPointless, loom.FindingUnchecked, loom.FindingMore),
+		loom.FindingIncomplete, loom.FindingImmutable, loom.FindingPointless, loom.FindingInsecure, loom.FindingUnchecked, loom.FindingMore),
 	reflect.TypeFor[loom.OperationStatus](): values(loom.OperationNotSubmitted, loom.OperationRunning, loom.OperationPaused, loom.OperationFailing, loom.OperationRollingBack,
 		loom.OperationComplete, loom.OperationFailed, loom.OperationAborted, loom.OperationRolledBack),
 	reflect.TypeFor[loom.AttemptStatus]():  values(loom.AttemptRunning, loom.AttemptComplete, loom.AttemptFailed, loom.AttemptInterrupted, loom.AttemptAborted),
