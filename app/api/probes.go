@@ -11,12 +11,12 @@ import (
 func (a *api) probeRoutes() []route {
 	const path = "/v2/providers/{name}/probe"
 	return []route{
-		{method: get, path: path, verb: loom.Publish, summary: "Read what the newest probe of a provider found; for administrators", fresh: true, answer: "Probe", handle: a.lastProbe},
-		{method: post, path: path, verb: loom.Publish, summary: "Ask a provider whether it works, and for its sizes and images; waits up to 60 s; for administrators",
+		{method: get, path: path, verb: loom.Administer, summary: "Read what the newest probe of a provider found; for administrators", fresh: true, answer: "Probe", handle: a.lastProbe},
+		{method: post, path: path, verb: loom.Administer, summary: "Ask a provider whether it works, and for its sizes and images; waits up to 60 s; for administrators",
 			fresh: true, answer: "Probe", handle: a.probe},
-		{method: post, path: "/v2/providers/probe", verb: loom.Publish, summary: "Begin a probe of a provider before it is saved; secrets that are left out come from the stored provider of its name, unless its address changes; for administrators",
+		{method: post, path: "/v2/providers/probe", verb: loom.Administer, summary: "Begin a probe of a provider before it is saved; secrets that are left out come from the stored provider of its name, unless its address changes; for administrators",
 			fresh: true, body: "Provider", answer: "Probe", success: http.StatusAccepted, handle: a.probeDraft},
-		{method: get, path: "/v2/probes/{probe}", verb: loom.Publish, summary: "Follow a probe: the steps so far, then the answer; for administrators", fresh: true, answer: "Probe", handle: a.showProbe},
+		{method: get, path: "/v2/probes/{probe}", verb: loom.Administer, summary: "Follow a probe: the steps so far, then the answer; for administrators", fresh: true, answer: "Probe", handle: a.showProbe},
 	}
 }
 

@@ -16,10 +16,10 @@ import (
 // never for another type or address. The name may be missing. Errors: those of Decode, and of Save
 // for what is given.
 func (c *Catalog) ProviderDraft(ctx context.Context, actor loom.Actor, body []byte) (loom.ProviderDraft, error) {
-	tenant, err := writeTenant(actor, loom.KindProvider)
-	if err != nil {
+	if err := actor.May(loom.Administer, actor.InTenant()); err != nil {
 		return loom.ProviderDraft{}, err
 	}
+	tenant := actor.Tenant
 	name, body := named(body)
 	entry, err := Decode(loom.KindProvider, body)
 	if err != nil {

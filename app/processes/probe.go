@@ -58,7 +58,7 @@ func (f *Processes) Probe(ctx context.Context, actor loom.Actor, provider string
 // Forbidden, NotFound for the provider, Unavailable when no provisioner runs, Throttled when
 // the tenant has too many probes.
 func (f *Processes) BeginProbe(ctx context.Context, actor loom.Actor, provider string) (int64, error) {
-	if err := actor.May(loom.Publish, actor.InTenant()); err != nil {
+	if err := actor.May(loom.Administer, actor.InTenant()); err != nil {
 		return 0, err
 	}
 	if _, err := store.Provider(ctx, f.db, actor.Tenant, provider); err != nil {
@@ -80,7 +80,7 @@ func draftField(id int64) string { return "draft:" + strconv.FormatInt(id, 10) }
 // BeginDraft is BeginProbe for a provider that is not saved. What it holds is stored sealed
 // until the probe has ended. Errors as BeginProbe.
 func (f *Processes) BeginDraft(ctx context.Context, actor loom.Actor, d loom.ProviderDraft) (int64, error) {
-	if err := actor.May(loom.Publish, actor.InTenant()); err != nil {
+	if err := actor.May(loom.Administer, actor.InTenant()); err != nil {
 		return 0, err
 	}
 	if f.opts.Ring == nil {
@@ -104,7 +104,7 @@ func (f *Processes) BeginDraft(ctx context.Context, actor loom.Actor, d loom.Pro
 // ProbeByID returns a probe that the actor's tenant asked for, with the steps so far. Drafts are
 // shown to whoever asked for them. NotFound, also once there are newer ones.
 func (f *Processes) ProbeByID(ctx context.Context, actor loom.Actor, id int64) (ProbeRun, error) {
-	if err := actor.May(loom.Publish.Reading(), actor.InTenant()); err != nil {
+	if err := actor.May(loom.Administer.Reading(), actor.InTenant()); err != nil {
 		return ProbeRun{}, err
 	}
 	r, err := store.RequestByID(ctx, f.db, actor.Tenant, id)
@@ -117,7 +117,7 @@ func (f *Processes) ProbeByID(ctx context.Context, actor loom.Actor, id int64) (
 // OpenProbe returns the newest probe of a provider that has no answer yet; ok is false when there
 // is none.
 func (f *Processes) OpenProbe(ctx context.Context, actor loom.Actor, provider string) (run ProbeRun, ok bool, err error) {
-	if err := actor.May(loom.Publish.Reading(), actor.InTenant()); err != nil {
+	if err := actor.May(loom.Administer.Reading(), actor.InTenant()); err != nil {
 		return ProbeRun{}, false, err
 	}
 	r, ok, err := store.OpenProbeOf(ctx, f.db, actor.Tenant, provider)
@@ -127,7 +127,7 @@ func (f *Processes) OpenProbe(ctx context.Context, actor loom.Actor, provider st
 // LastProbe returns the newest answer of a provider. NotFound for the provider, and
 // for one that was never probed.
 func (f *Processes) LastProbe(ctx context.Context, actor loom.Actor, provider string) (ProbeRun, error) {
-	if err := actor.May(loom.Publish.Reading(), actor.InTenant()); err != nil {
+	if err := actor.May(loom.Administer.Reading(), actor.InTenant()); err != nil {
 		return ProbeRun{}, err
 	}
 	if _, err := store.Provider(ctx, f.db, actor.Tenant, provider); err != nil {

@@ -105,7 +105,7 @@ func TestProviderWalkedByKeyboard(t *testing.T) {
 	b.Wait("the form follows", func() bool { return b.Value("input[name='provisioner.place']") == "the sun" })
 	hands.Fill("the secret", "input[name='provisioner.secret']", "hush-hush") // it is not sent back with what was taken over
 	hands.Activate("what else there is", "#about details > summary")
-	hands.Fill("the label", "input[name=label]", "Far away"+kb.Enter)         // saves: it presses no button of a row
+	hands.Fill("the label", "input[name=label]", "Far away"+kb.Enter) // saves: it presses no button of a row
 	b.Wait("the provider", func() bool { return b.URL() == w.server.URL+"/admin/providers/far" })
 	w.v.get("/admin/providers/far?as=json").shows(t, 200, `"key":"id.pem"`, `"place":"the sun"`, `"fixed":["boot"]`, `"label":"Far away"`)
 	sealed, err := w.catalog.SealedFields(w.ctx, w.v.actor("demo"), "far")

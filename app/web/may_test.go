@@ -22,6 +22,7 @@ import (
 var documentedPages = []struct{ path, verb string }{
 	{`^/admin(/(users|hooks|settings|queue|clusters|usage|audit)\b|$)`, "administer"},
 	{`^/clusters/bulk/owner$`, "administer"}, // it lists users
+	{`^/admin/(tests\b|providers/\{name\}/test$)`, "administer"},
 	{`^/(admin|validate)/`, "publish"},
 	{`^/act/end$`, ""},
 	{`^/system\b`, "install"},

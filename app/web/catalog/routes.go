@@ -19,8 +19,8 @@ func (s *Server) Routes() []page.Route {
 		page.Piece("/icons/{kind}/{name}/{version}", loom.Read, s.entryIcon, "/icons/services/{service}/1"),
 
 		page.Post(route.AdminStarter(), loom.Publish, s.adminStarter),
-		page.Post(route.AdminProbes(), loom.Publish, s.adminDraftProbe),
-		page.Get(route.AdminProbes()+"/{probe}", loom.Publish, s.adminProbeRun),
+		page.Post(route.AdminProbes(), loom.Administer, s.adminDraftProbe),
+		page.Get(route.AdminProbes()+"/{probe}", loom.Administer, s.adminProbeRun),
 	}
 	for _, kind := range loom.TenantKinds {
 		routes = append(routes, s.kindRoutes(kind)...)
@@ -59,8 +59,8 @@ func (s *Server) kindRoutes(kind loom.EntityKind) []page.Route {
 		routes = append(routes, page.Get(entry+"/use", loom.Publish, s.adminServiceUse))
 	case loom.KindProvider:
 		routes = append(routes,
-			page.Get(entry+"/test", loom.Publish, s.adminProbe),
-			page.Post(entry+"/test", loom.Publish, s.adminProbeAsk),
+			page.Get(entry+"/test", loom.Administer, s.adminProbe),
+			page.Post(entry+"/test", loom.Administer, s.adminProbeAsk),
 			page.Get(entry+"/orphans", loom.Publish, s.adminOrphans),
 			page.Post(entry+"/orphans", loom.Publish, s.adminOrphansLook),
 			page.Get(entry+"/use", loom.Publish, s.adminProbeUse, entry+"/use?flavor=small"))
