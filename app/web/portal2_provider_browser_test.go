@@ -4,14 +4,14 @@ package web_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
+	"loom/app/loom"
 	"loom/app/testkit/browser"
 	"loom/provisioner/fakecloud/stack"
 	"loom/views/route"
-
-	"loom/app/loom"
 )
 
 // openFields names the fields of an editor that are shown to be filled in.
@@ -94,7 +94,7 @@ func TestCertificateBox(t *testing.T) {
 			b.WaitText(warning)
 		}
 		hands.Activate("save", "#editor .c-actions button[data-kind=primary]")
-		b.Wait("the provider", func() bool { return b.URL() == w.server.URL+"/admin/providers/stack" })
+		b.WaitText(fmt.Sprintf("Saved the provider stack as version %d.", n+2))
 		stored := w.v.get("/admin/providers/stack?as=json").body
 		if off := strings.Contains(stored, `"openstack_ssl_verify_peer":false`); off != verified {
 			t.Errorf("save %d stored %s", n+1, stored)
