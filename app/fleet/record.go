@@ -171,11 +171,7 @@ func (f *Fleet) publish(ctx context.Context, tx *sqlx.Tx, n changes) error {
 		}
 		statuses, notices := map[loom.ClusterID]loom.HealthStatus{}, map[loom.ClusterID]loom.HealthNotice{}
 		for _, c := range held {
-			status := loom.JudgeCluster(c.Nodes)
-			if c.Incomplete && !status.Bad() {
-				status = loom.HealthUnknown
-			}
-			if status != c.Status {
+			if status := loom.JudgeCluster(c.Nodes); status != c.Status {
 				statuses[c.Cluster], notices[c.Cluster] = status, loom.HealthNotice{From: c.Status, To: status}
 				n.listed[c.Cluster] = c.Tenant
 			}

@@ -257,7 +257,7 @@ func (f *ClusterFilter) where(b *binder, tenant loom.TenantID) string {
 		}
 	}
 	if len(f.Health) > 0 {
-		conditions = append(conditions, "c.status <> 'terminated' AND EXISTS (SELECT FROM cluster_health h WHERE h.cluster_id = c.id AND h.status = ANY ("+b.add(pq.Array(f.Health))+"))")
+		conditions = append(conditions, "c.status <> 'terminated' AND EXISTS (SELECT FROM cluster_health h WHERE h.cluster_id = c.id AND "+clusterHealth+" = ANY ("+b.add(pq.Array(f.Health))+"))")
 	}
 	if f.Template != "" {
 		conditions = append(conditions, "c.template_name = "+b.add(f.Template))

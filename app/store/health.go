@@ -310,20 +310,22 @@ const (
 INSERT INTO cluster_health (cluster_id, tenant_id, status)
 SELECT id, tenant_id, 'unknown' FROM clusters WHERE id = ANY($1) AND status <> 'terminated' ORDER BY id ON CONFLICT DO NOTHING`
 	lockClusterHealth = `
-SELECT h.cluster_id, h.tenant_id, h.status, c.status = 'incomplete' AS incomplete FROM cluster_health h JOIN clusters c ON c.id = h.cluster_id
-WHERE h.cluster_id = ANY($1) ORDER BY h.cluster_id FOR UPDATE OF h`
+SELECT h.cluster_id, h.tenant_id, h.status FROM cluster_health h
+WHERE h.cluster_id = ANY($1) ORDER BY h.cluster_id FOR UPDATE`
 	healthOfClusters = `
 SELECT ` + healthColumns + ` FROM node_health h JOIN nodes n ON n.id = h.node_id AND n.state = 'ready' WHERE h.cluster_id = ANY($1)`
 )
+
+// clusterHealth is the health h of cluster c as it is told: of one whose create failed only what
+// is bad is known, whatever its machines say, since it does not work yet.
+const clusterHealth = `CASE WHEN c.status = 'incomplete' AND h.status NOT IN ('degraded', 'failing') THEN 'unknown' ELSE h.status END`
 
 // ClusterHealthRow is what is known of a cluster, locked, with its nodes.
 type ClusterHealthRow struct {
 	Cluster loom.ClusterID
 	Tenant  loom.TenantID
 	Status  loom.HealthStatus
-	// Incomplete says that its create failed: whatever its machines say, it does not work yet.
-	Incomplete bool
-	Nodes      []loom.NodeHealth
+	Nodes   []loom.NodeHealth
 }
 
 // LockClusterHealth locks what is known of clusters, and reads their nodes after that: who
@@ -334,10 +336,9 @@ func LockClusterHealth(ctx context.Context, tx *sqlx.Tx, clusters []loom.Cluster
 		return nil, wrap(err, "begin to record the health of %d clusters", len(clusters))
 	}
 	var rows []struct {
-		Cluster    int64             `db:"cluster_id"`
-		Tenant     loom.TenantID     `db:"tenant_id"`
-		Status     loom.HealthStatus `db:"status"`
-		Incomplete bool              `db:"incomplete"`
+		Cluster int64             `db:"cluster_id"`
+		Tenant  loom.TenantID     `db:"tenant_id"`
+		Status  loom.HealthStatus `db:"status"`
 	}
 	if err := sqlx.SelectContext(ctx, tx, &rows, lockClusterHealth, ids); err != nil {
 		return nil, wrap(err, "lock the health of %d clusters", len(clusters))
@@ -356,7 +357,7 @@ func LockClusterHealth(ctx context.Context, tx *sqlx.Tx, clusters []loom.Cluster
 	}
 	out := make([]ClusterHealthRow, len(rows))
 	for i, r := range rows {
-		out[i] = ClusterHealthRow{loom.ClusterID(r.Cluster), r.Tenant, r.Status, r.Incomplete, of[r.Cluster]}
+		out[i] = ClusterHealthRow{loom.ClusterID(r.Cluster), r.Tenant, r.Status, of[r.Cluster]}
 	}
 	return out, nil
 }
@@ -446,7 +447,7 @@ func HealthOfCluster(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantI
 		Template []byte            `db:"template_repair"`
 	}
 	err := sqlx.GetContext(ctx, q, &own, `
-SELECT coalesce(h.status, '') AS status, h.since, c.repair, coalesce(c.template->'administration'->'repair', '{}') AS template_repair
+SELECT coalesce(`+clusterHealth+`, '') AS status, h.since, c.repair, coalesce(c.template->'administration'->'repair', '{}') AS template_repair
 FROM clusters c LEFT JOIN cluster_health h ON h.cluster_id = c.id AND c.status <> 'terminated' WHERE c.tenant_id = $1 AND c.id = $2`, tenant, int64(cluster))
 	if err != nil {
 		return health, wrap(err, "read the health of cluster %s", cluster)
@@ -478,13 +479,6 @@ func WantChecks(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, cluster 
 		return 0, wrap(err, "ask for checks of cluster %s", cluster)
 	}
 	return int(n), wakeWatchers(ctx, tx)
-}
-
-// forgetGoodHealth makes unknown what is known of a cluster whose create failed, unless it is
-// bad: its machines may be well, but it does not work yet.
-func forgetGoodHealth(ctx context.Context, tx *sqlx.Tx, cluster loom.ClusterID) error {
-	_, err := tx.ExecContext(ctx, `UPDATE cluster_health SET status = 'unknown', since = now() WHERE cluster_id = $1 AND status NOT IN ('degraded', 'failing', 'unknown')`, int64(cluster))
-	return wrap(err, "forget the health of cluster %s", cluster)
 }
 
 // wakeWatchers lets provisioners read at once which nodes are to be looked at.

@@ -241,11 +241,6 @@ func EndOperation(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, status l
 	if err := noticeEnd(ctx, tx, op); err != nil {
 		return err
 	}
-	if cluster == loom.ClusterIncomplete {
-		if err := forgetGoodHealth(ctx, tx, op.Ref.Cluster); err != nil {
-			return err
-		}
-	}
 	if err := wakeWatchers(ctx, tx); err != nil { // what they knew of its nodes is out of date
 		return err
 	}

@@ -193,7 +193,7 @@ func (s *Server) taskPanel(w http.ResponseWriter, r *http.Request, actor loom.Ac
 
 func (s *Server) taskPanelModel(ctx context.Context, actor loom.Actor, v clusters.ClusterView, op loom.Operation, t clusters.TaskView, shown int) (clusterview.TaskPanel, error) {
 	m := clusterview.TaskPanel{
-		Ref: t.Ref, Attempt: shown, Title: taskText(t.Task), State: ui.TaskStateOf(&t.Task),
+		Ref: t.Ref, Attempt: shown, Title: page.Capital(taskText(t.Task)), State: ui.TaskStateOf(&t.Task),
 		Message: t.Message, Bad: t.Status == loom.TaskFailed, Actions: taskActions(actor, v, op, t.Task), Now: s.Now(),
 	}
 	attempt := attemptOf(t, shown)
