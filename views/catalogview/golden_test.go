@@ -23,7 +23,7 @@ func TestGolden(t *testing.T) {
 		"template": catalogview.TemplatePage(catalogview.TemplateModel{Name: "web", Label: "Web", Description: "Pages.", Version: 3, Deprecated: true,
 			Example: &catalogview.ExampleModel{Self: "/catalog/web", Nodes: "3", Layout: ui.LayoutPictureModel{ID: "example-layout", Groups: []ui.LayoutPictureGroup{{Count: 3, Services: []string{"nginx"}, Hardware: "small", Image: "debian"}}}},
 			Facts:   []ui.Def{{Term: "Size", Text: "2 nodes"}}, Rules: []string{"a and b are never on the same node."},
-			Services: []catalogview.ServiceRow{{Name: "nginx", Description: "Web server", Default: true}, {Name: "redis", Needs: "requires disk"}},
+			Services:   []catalogview.ServiceRow{{Name: "nginx", Description: "Web server", Default: true}, {Name: "redis", Needs: "requires disk"}},
 			CreateHref: "/clusters/new", EditHref: "/admin/templates/web"}),
 		"template-bare": catalogview.TemplatePage(catalogview.TemplateModel{Name: "bare", Problem: "It names no provider."}),
 	})
