@@ -57,8 +57,8 @@ func acceptClasses() []acceptImpossible {
 	elsewhere := acceptCompat(1, 9, "nginx")
 	elsewhere.Compatibility.HardwareTypes = []string{"small"}
 	return []acceptImpossible{
-		{name: "size, too few", template: acceptCompat(3, 5, "nginx"), machines: "1", services: []string{"nginx"}, says: []string{"at least 3 nodes"}},
-		{name: "size, too many", template: acceptCompat(3, 5, "nginx"), machines: "9", services: []string{"nginx"}, says: []string{"At most 5 nodes"}},
+		{name: "size, too few", template: acceptCompat(3, 5, "nginx"), machines: "1", services: []string{"nginx"}, says: []string{"Enter 3–5 nodes."}},
+		{name: "size, too many", template: acceptCompat(3, 5, "nginx"), machines: "9", services: []string{"nginx"}, says: []string{"Enter 3–5 nodes."}},
 		{name: "cannot coexist", template: acceptLayout(acceptCompat(1, 9, "nginx", "cache"), nil, [][]string{{"cache", "nginx"}}), machines: "1", services: []string{"nginx", "cache"},
 			says: []string{"can't share a node"}},
 		{name: "must and cannot coexist", template: acceptLayout(acceptCompat(1, 9, "nginx", "cache"), [][]string{{"cache", "nginx"}}, [][]string{{"cache", "nginx"}}), machines: "2",

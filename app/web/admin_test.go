@@ -88,7 +88,7 @@ func TestEditor(t *testing.T) {
 	v.post("/admin/services", "body", "").shows(t, 422, "The body is empty")
 	v.post("/admin/services", "body", strings.Repeat(" ", 257<<10)).shows(t, 422, "larger than 256 KiB")
 	v.post("/admin/templates", "body", "{\n  \"name\": \"a b\",\n  \"constraints\": {\"size\": {\"min\": 5, \"max\": 2}}\n}").
-		shows(t, 422, "The template was not saved.", "constraints.size.max", "The maximum (2) is below the minimum (5).", `data-line="3"`, "A name is made of")
+		shows(t, 422, "The template was not saved.", "constraints.size.max", "The maximum (2) is below the minimum (5).", `data-line="3"`, "Use letters without accents")
 	v.post("/admin/services", "body", `{"name":"nginx"}`).shows(t, 409, "There is a service “nginx” already")
 
 	v.post("/admin/services", "body", `{"name":"fresh","dependencies":{"runtime":{"requires":["ghost"]}}}`).goes(t, "/admin/services/fresh")
@@ -154,7 +154,7 @@ func TestValidate(t *testing.T) {
 	r := newRooms(t)
 	v := r.signedIn("demo", "admin")
 	v.post("/validate/services", "body", "{\n\"name\" 3}").shows(t, 200, "1 error:", `data-line="2"`, `data-column="8"`).hides(t, "<html")
-	v.post("/validate/services", "body", `{"name":"a b"}`).shows(t, 200, "A name is made of")
+	v.post("/validate/services", "body", `{"name":"a b"}`).shows(t, 200, "Use letters without accents")
 	v.post("/validate/services", "body", `{"name":"a","colour":"red","links":[{"url":"x","size":2}],"dependencies":{"install":{"requires":["ghost"]}}}`).
 		shows(t, 200, "Ready to save", "will be dropped", "colour", "links[0].size", "There is no service “ghost”")
 	v.post("/validate/services", "body", `{"name":"a","label":"","provisioner":{"actions":{"start":{"type":"shell","fields":{"script":"x","data":"y"}}}}}`).
@@ -245,7 +245,7 @@ func TestResources(t *testing.T) {
 	v.get("/admin/resources").shows(t, 200, "No files yet", "shell (automator type): scripts")
 	v.get("/admin/resources/sync").shows(t, 200, "Nothing to release")
 	v.upload("", "", "", true).shows(t, 422, "Write a text, or choose a file.")
-	v.upload("bad name", "x.sh", "echo", true).shows(t, 422, "A name is made of")
+	v.upload("bad name", "x.sh", "echo", true).shows(t, 422, "Use letters without accents")
 	v.post("/admin/resources/upload", "plugin", "x").shows(t, 422, "multipart/form-data")
 
 	v.upload("", "hello.sh", "#!/bin/sh\necho hello\n", false).goes(t, "/admin/resources")
@@ -280,7 +280,7 @@ func TestUsers(t *testing.T) {
 	v.post("/admin/users", "id", "", "role", "user").shows(t, 422, "The user was not created.", "A user id is")
 	v.post("/admin/users", "id", "user", "role", "user").shows(t, 409)
 	v.post("/admin/users", "id", "eve", "role", "superadmin").shows(t, 422, "The role is")
-	made := v.post("/admin/users", "id", "eve", "role", "user", "displayName", "Eve").shows(t, 200, "User eve was created", "It is shown this once", "Sign in at", r.server.URL+"/login?tenant=demo<", "Copy all of the sign-in")
+	made := v.post("/admin/users", "id", "eve", "role", "user", "displayName", "Eve").shows(t, 200, "User eve was created", "Loom shows it only once", "Sign in at", r.server.URL+"/login?tenant=demo<", "Copy all of the sign-in")
 	password := cut(made.body, `data-copy="`, `" aria-label="Copy password"`)
 	if password == "" {
 		t.Fatal("the password is not shown")

@@ -19,7 +19,7 @@ func TestHomeBeginsWithThreeSteps(t *testing.T) {
 	w.runSome(ref, 3, 2)
 	failed := w.create("broken", 2)
 	w.fail(loom.TaskRef{Operation: failed, Number: 1}, "There is no image bookworm.")
-	w.get("ana", "/").is(200, "shop-front", "Creating", " %", "broken", "Create failed: ", "There is no image bookworm.",
+	w.get("ana", "/").is(200, "shop-front", "Creating", " %", "broken", "There is no image bookworm.",
 		route.OperationRetry(failed, nil, nil, false), `content="15"`)
 	w.part("ana", clusterview.HomeClustersURL(), clusterview.HomeClustersID).is(200, `id="home-clusters"`, "shop-front", "broken").lacks("<html")
 	for _, who := range []loom.UserID{"ana", "admin"} {

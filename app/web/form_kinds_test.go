@@ -220,7 +220,7 @@ func TestErrorsAtTheirFields(t *testing.T) {
 	v.send("/validate/hardware-types", values).shows(t, 200, "There is a hardware type “local-large” already", "1 error:")
 	v.post("/validate/hardware-types/name", "name", "local-large").shows(t, 200, `id="f-name"`, `aria-invalid="true"`, "already").hides(t, "<html", "autofocus")
 	v.post("/validate/hardware-types/name", "name", "free").shows(t, 200, `value="free"`).hides(t, "aria-invalid")
-	v.post("/validate/hardware-types/name", "name", "a b").shows(t, 200, "A name is made of")
+	v.post("/validate/hardware-types/name", "name", "a b").shows(t, 200, "Use letters without accents")
 	r.signedIn("demo", "user").post("/validate/hardware-types/name", "name", "x").shows(t, 403)
 	// A form without its document changes nothing.
 	v.post("/admin/hardware-types/local-large", "expected", "1", "base", "no JSON").shows(t, 422, "open the editor again")

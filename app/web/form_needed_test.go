@@ -25,7 +25,7 @@ func TestNothingScoldsBeforeAFieldWasLeft(t *testing.T) {
 	values.Set("name", "my web")
 	v.send(verdict, values).shows(t, 200, "<h3>Required</h3>", `<a href="#f-name">Name</a>`).hides(t, "error:")
 	values.Set("left", "f-label f-name")
-	v.send(verdict, values).shows(t, 200, "1 error:", "this one has a space").hides(t, `<a href="#f-name">Name</a>`)
+	v.send(verdict, values).shows(t, 200, "1 error:", "This name has a space").hides(t, `<a href="#f-name">Name</a>`)
 	v.post("/admin/services", "body", `{"name":"taken"}`)
 	values.Set("name", "taken")
 	values.Set("left", "f-label")

@@ -85,11 +85,11 @@ func (w *walker) walkTokens(hands browser.Hands) {
 	hands.Fill("the name", "input[name=name]", "nightly")
 	hands.Choose("the scope", "input[name=scopes][value=read]")
 	hands.Activate("create", submit("/account/tokens"))
-	b.WaitText("It is shown this once")
+	b.WaitText("Loom shows it only once")
 	hands.Activate("it is copied", "form[data-dirty] button[type=submit]")
 	// The form is not dirty any longer as soon as it is sent; the page is still the same then.
 	b.Wait("the page without the secret", func() bool {
-		return !strings.Contains(b.Text(), "It is shown this once") && b.Has("#tokens a[href$='/revoke']")
+		return !strings.Contains(b.Text(), "Loom shows it only once") && b.Has("#tokens a[href$='/revoke']")
 	})
 	hands.Activate("what can be done", "#tokens button[popovertarget]")
 	hands.Activate("revoke", "#tokens a[href$='/revoke']")

@@ -146,7 +146,7 @@ func TestTenantWorkers(t *testing.T) {
 	v.post("/system/tenants/lab", "workers", "0").goes(t, "/system/tenants/lab")
 	v.get("/system/tenants/lab").shows(t, 200, "The tenant has no workers", "Give it workers", `href="#edit-title"`)
 	v.get("/system/tenants").shows(t, 200, "No workers")
-	v.get("/system").shows(t, 200, "The tenant lab has no workers", "/system/tenants/lab#edit-title")
+	v.get("/system").shows(t, 200, "Tenant lab", "Without workers none of its tasks run.", "/system/tenants/lab#edit-title")
 	v.post("/system/tenants/demo", "workers", "0").goes(t, "/system/tenants/demo")
 	v.get("/system").shows(t, 200, "demo, lab")
 }

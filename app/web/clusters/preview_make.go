@@ -127,7 +127,7 @@ func (s *Server) previewCreate(w http.ResponseWriter, r *http.Request, actor loo
 		return s.showForm(w, r, actor, http.StatusOK, st, ui.FormErrors{}, nil)
 	}
 	in, errs := st.form.input(st.facts)
-	if len(errs) > 0 {
+	if errs = replaceFields(st.wrongSize(), errs); len(errs) > 0 {
 		// Said together with what else is wrong, so that nobody corrects in rounds.
 		result, err := s.Clusters.Check(r.Context(), actor, in)
 		if err != nil {
