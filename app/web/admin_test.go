@@ -178,7 +178,7 @@ func TestSecretsStayInside(t *testing.T) {
 	v.post("/admin/providers", "body", body("")).goes(t, "/admin/providers/far").hides(t, marker)
 	v.post("/admin/providers/far", "expected", "1", "body", `{"name":"far","providertype":"cloudy","provisioner":{"region":"south"}}`).goes(t, "/admin/providers/far")
 	v.post("/admin/providers/far", "expected", "1", "body", body("")).shows(t, 409, "Secrets are not sent back").hides(t, marker)
-	v.get("/admin/providers/far").shows(t, 200, "set and sealed; never shown", "south")
+	v.get("/admin/providers/far").shows(t, 200, "by admin; never shown", "south")
 	for _, page := range []string{"/admin", "/admin/providers", "/admin/providers?as=json", "/admin/providers/far", "/admin/providers/far?as=json", "/admin/providers/far/json",
 		"/admin/providers/far/edit", "/admin/providers/far/versions/1", "/admin/providers/far/versions/2", "/admin/providers/far/uses", "/admin/providers/new?from=far"} {
 		v.get(page).shows(t, 200).hides(t, marker)
