@@ -102,7 +102,7 @@ func TestFormErrorsStandAtTheirFields(t *testing.T) {
 	v.Set("description", "keep <me>")
 	v.Set("providerFields.zone", "z")
 	v.Set("providerFields.token", "planted-marker-8")
-	a := w.post("ana", route.Previews(), v).is(422, "There is no preview yet.", `href="#f-name"`, `id="f-name-error"`, "it must be a whole number", `id="f-config-error"`,
+	a := w.post("ana", route.Previews(), v).is(422, "There is no preview yet.", `href="#f-name"`, `id="f-name-error"`, "Enter 1–50 nodes.", `id="f-config-error"`,
 		"This is a JSON object", `id="f-initialLeaseDuration-error"`, `id="f-dnsSuffix-error"`, `value="shop front"`, `value="three"`, "keep &lt;me&gt;", "[1]",
 		`value="90d"`, `id="f-providerFields-zone-error"`, "Choose one of a, b")
 	a.lacks("planted-marker-8")
