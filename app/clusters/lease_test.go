@@ -51,12 +51,13 @@ func TestLeaseReminders(t *testing.T) {
 			t.Errorf("%s before the end: %d events", from, got)
 		}
 	}
+	b.lease(id, "10 minutes")
 	v := b.cluster(id)
 	if !strings.Contains(v.LeaseNote, "the cluster is then deleted") || v.Status != loom.ClusterActive {
 		t.Errorf("%s: %q", v.Status, v.LeaseNote)
 	}
 	list, err := b.clusters.Clusters(b.ctx, b.ana(), clusters.ListInput{})
-	if err != nil || len(list.Items) != 1 || !list.Items[0].LeaseSoon {
+	if err != nil || len(list.Items) != 1 || !loom.LeaseSoon(list.Items[0].Created, list.Items[0].Expires, time.Now()) {
 		t.Errorf("the list says %+v, %v", list.Items, err)
 	}
 	// Other reminders, of another tenant's settings.

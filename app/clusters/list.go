@@ -291,7 +291,6 @@ func (u *Clusters) markLeases(ctx context.Context, tenant loom.TenantID, items [
 		if c.Expires.IsZero() || c.Status == loom.ClusterTerminated {
 			continue
 		}
-		c.LeaseSoon = c.Expires.Sub(now) <= settings.LongestReminder()
 		if deleted := c.Expires.Add(settings.Grace()); !now.Before(c.Expires) && now.Before(deleted) {
 			c.DeletedAt = deleted
 		}

@@ -353,7 +353,7 @@ func (u *Clusters) readLease(ctx context.Context, actor loom.Actor, v *ClusterVi
 		return err
 	}
 	v.Grace = time.Duration(settings.LeaseGraceHours) * time.Hour
-	v.LeaseNote = settings.LeaseNotice(end, anyStopped(v.Nodes), now.In(loom.ZoneOf(ctx)))
+	v.LeaseNote = settings.LeaseNotice(end, loom.LeaseSoon(v.Created, v.Expires, now), anyStopped(v.Nodes), now.In(loom.ZoneOf(ctx)))
 	if actor.May(loom.Override.Reading(), actor.InTenant()) == nil && v.Status != loom.ClusterActive {
 		v.Leftovers, err = store.Leftovers(ctx, u.kept, actor.Tenant, v.ID)
 	}

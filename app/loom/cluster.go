@@ -92,10 +92,8 @@ type ClusterSummary struct {
 	Progress        Progress
 	// Health is without nodes; its zero status: nothing is known.
 	Health ClusterHealth
-	// LeaseSoon says that its owner is being reminded of the end of the lease, or that
-	// it is over; DeletedAt is when the machines go after it, the zero time unless the
-	// cluster is in its time of grace.
-	LeaseSoon bool
+	// DeletedAt is when the machines go after the lease, the zero time unless the cluster is in
+	// its time of grace.
 	DeletedAt time.Time
 	// Ended is when the last operation of a terminated cluster ended, the zero time for
 	// any other.

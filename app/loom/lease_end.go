@@ -99,9 +99,9 @@ func (s Settings) LeaseStep(e LeaseEnd, now time.Time) LeaseStep {
 }
 
 // LeaseNotice is the sentence about the end of a cluster's lease for its page, ""
-// while there is nothing to say. Stopped says that some of its services are. Times are
+// while there is nothing to say. Soon is what LeaseSoon says, stopped that some of its services are. Times are
 // in the zone of now.
-func (s Settings) LeaseNotice(e LeaseEnd, stopped bool, now time.Time) string {
+func (s Settings) LeaseNotice(e LeaseEnd, soon, stopped bool, now time.Time) string {
 	if e.Status == ClusterTerminated {
 		return ""
 	}
@@ -110,7 +110,7 @@ func (s Settings) LeaseNotice(e LeaseEnd, stopped bool, now time.Time) string {
 	switch {
 	case again && !over:
 		return "Its services stopped when the lease expired. They stay stopped until you start them."
-	case e.Expires.IsZero(), !over && s.reminder(e.Expires, now) == NotReminded:
+	case e.Expires.IsZero(), !over && !soon:
 		return ""
 	case !over && e.Protected:
 		return fmt.Sprintf("The lease ends %s. The cluster stays, because it is protected.", moment(e.Expires, now))

@@ -90,7 +90,7 @@ func TestLeaseNotice(t *testing.T) {
 		if c.change != nil {
 			c.change(&e)
 		}
-		got := c.settings.LeaseNotice(e, c.stopped, end.Add(c.at))
+		got := c.settings.LeaseNotice(e, LeaseSoon(end.Add(-50*time.Hour), e.Expires, end.Add(c.at)), c.stopped, end.Add(c.at))
 		if (got == "") != (len(c.has) == 0) {
 			t.Errorf("%s: %q", c.name, got)
 		}

@@ -395,7 +395,7 @@ func (s *Server) listRow(c loom.ClusterSummary) clusterview.Row {
 		Template: c.Template.Name, TemplateText: cmp.Or(c.Template.Label, c.Template.Name) + " " + ui.Version(c.Template.Version), Icon: page.IconOf(loom.KindTemplate, &c.Template),
 		Nodes: strconv.Itoa(c.Nodes), NodesText: ui.Count(c.Nodes, "node", "nodes"), Owner: string(c.Owner.User), Created: c.Created, Expires: c.Expires, Ended: c.Ended,
 		NewerTemplate: newer(c), Protected: c.Protected,
-		LeaseSoon: c.Status != loom.ClusterTerminated && (c.LeaseSoon || loom.LeaseSoon(c.Created, c.Expires, s.Now())), Deleted: c.DeletedAt,
+		LeaseSoon: c.Status != loom.ClusterTerminated && loom.LeaseSoon(c.Created, c.Expires, s.Now()), Deleted: c.DeletedAt,
 	}
 	if c.Linked && c.Status == loom.ClusterActive {
 		row.Open = route.ClusterOpen(c.ID)
