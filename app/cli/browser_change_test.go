@@ -63,7 +63,8 @@ func TestBrowserRetry(t *testing.T) {
 	j.signIn("admin")
 	cluster := "/clusters/" + id
 	j.b.Open(j.url + cluster)
-	j.hands.Activate("Retry", "#cluster-operation a[href='"+cluster+"/operations/1/retry']")
+	j.hands.Activate("More ways out", "#cluster-operation [popovertarget=panel-menu]")
+	j.hands.Activate("Retry", "#panel-menu a[href='"+cluster+"/operations/1/retry']")
 	j.b.WaitFor("#dialog[open]:not(.htmx-settling) form[method=post]")
 	j.faultless("the dialog")
 	j.hands.Activate("Retry", "#dialog .c-dialog-foot button[type=submit]")

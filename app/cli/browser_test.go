@@ -98,7 +98,7 @@ func (j *journey) create(name string) string {
 	j.b.WaitFor("input[name=for][value=web-cluster]")
 	j.hands.Fill("the number of nodes", "#f-numMachines", "1")
 	if j.scripts {
-		j.b.WaitText("The template wants at least 2 nodes") // why not, as one types
+		j.b.WaitText("Enter 2–500 nodes.") // why not, as one types
 	}
 	j.hands.Fill("the number of nodes", "#f-numMachines", "3")
 	j.hands.Fill("the name", "#f-name", name)

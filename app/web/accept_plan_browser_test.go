@@ -34,7 +34,7 @@ func TestTasksOfALargePlanByKeyboard(t *testing.T) {
 		}
 		hands.Activate("the task", link)
 		at(task)
-		b.WaitText("Waits for")
+		b.WaitText("Depends on")
 	}
 
 	b.Open(base + route.Operation(op))

@@ -95,7 +95,7 @@ func (w *walker) walkTokens(hands browser.Hands) {
 	hands.Activate("revoke", "#tokens a[href$='/revoke']")
 	b.WaitFor("form[action$='/revoke'] button[type=submit]")
 	hands.Activate("really", "form[action$='/revoke'] button[type=submit]")
-	b.WaitText("You have no API tokens")
+	b.WaitText("No API tokens yet")
 }
 
 func (w *walker) walkHooks(hands browser.Hands) {

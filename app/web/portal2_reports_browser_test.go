@@ -37,7 +37,7 @@ func TestActivityByKeyboard(t *testing.T) {
 			t.Errorf("%d wide: %s lines of operations, want 3", width, got)
 		}
 		for _, line := range []struct{ cluster, state, button string }{{"shop", "Complete in", ""}, {"broken", "Failed", "Retry"}, {"blog", "%", ""}} {
-			text := runOn(b, `[...document.querySelectorAll(".c-feed-list > li")].find((e) => e.querySelector("p > .u-mono")?.textContent == "`+line.cluster+`")?.textContent ?? ""`)
+			text := runOn(b, `[...document.querySelectorAll(".c-feed-list > li")].find((e) => e.querySelector("p > a")?.textContent == "`+line.cluster+`")?.textContent ?? ""`)
 			if text = strings.Join(strings.Fields(text), " "); !strings.HasPrefix(text, "You ") || !strings.Contains(text, line.cluster+" with 2 nodes ") || !strings.Contains(text, line.state) || !strings.Contains(text, line.button) {
 				t.Errorf("%d wide: the line of %s is %q", width, line.cluster, text)
 			}
