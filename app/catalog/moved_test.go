@@ -26,6 +26,8 @@ func TestMovedCredentialsAreGivenAgain(t *testing.T) {
 	}
 	token := b.admin
 	token.Via, token.Scopes = "token", []loom.Scope{loom.ScopeRead, loom.ScopeCatalogWrite}
+	tester := token // of connections
+	tester.Scopes = []loom.Scope{loom.ScopeAdmin}
 	for i, c := range []struct {
 		what, kind, before, kindAfter, after string
 		again                                []string
@@ -59,7 +61,7 @@ func TestMovedCredentialsAreGivenAgain(t *testing.T) {
 		}
 		body := fmt.Sprintf(`{"name": %q, "providertype": %q, "provisioner": {%s}}`, name, kind, c.after)
 		var atSave, atImport, atCompare error
-		drafted, atDraft := b.ProviderDraft(b.ctx, token, []byte(body))
+		drafted, atDraft := b.ProviderDraft(b.ctx, tester, []byte(body))
 		if len(c.again) == 0 && (atDraft != nil || drafted.Provider.Name != name) {
 			t.Errorf("%s: a draft: %+v, %v", c.what, drafted, atDraft)
 		}

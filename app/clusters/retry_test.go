@@ -20,8 +20,8 @@ func TestRetryOfACreate(t *testing.T) {
 	m.run(fault(loom.ActionStart, "db"))
 	b.ended(id, loom.OperationFailed, loom.ClusterIncomplete)
 	first := m.ran
-	if msg := b.latest(id).Message; !strings.Contains(msg, "start of db on web-tier1-100") {
-		t.Errorf("the message names no host: %s", msg)
+	if msg := b.latest(id).Message; !strings.Contains(msg, "Start db on node 100") {
+		t.Errorf("the message names no node: %s", msg)
 	}
 	ref, err := b.retryOf(b.ana(), loom.OperationRef{Cluster: id, Number: 1}, clusters.ChangeInput{})
 	if err != nil {

@@ -321,7 +321,7 @@ func TestUndoThatFails(t *testing.T) {
 				return wait == 0
 			})
 			b.ended(id, loom.OperationFailed, loom.ClusterInconsistent)
-			if msg := b.latest(id).Message; !strings.Contains(msg, "It could not be undone: Task") {
+			if msg := b.latest(id).Message; !strings.Contains(msg, "It could not be undone: ") {
 				t.Error(msg)
 			}
 			if e := wantKind(t, b.retry(id, ref.Number), loom.Conflict); !strings.Contains(e.Message, "roll that operation back") {

@@ -72,7 +72,7 @@ func TestFigures(t *testing.T) {
 	if want := (loom.WorkerFigure{Capacity: 10, Wanted: 13, Assigned: 9}); *got.Workers != want {
 		t.Errorf("workers %+v, want %+v", *got.Workers, want)
 	}
-	if len(got.Processes) != 2 || got.Processes[0].Count != 4 || got.Processes[1] != (loom.ProcessFigure{Kind: "scheduler", Count: 1, LeaseAge: got.Processes[1].LeaseAge}) {
+	if len(got.Processes) != 2 || got.Processes[0].Count != 4 || got.Processes[0].Started.IsZero() || got.Processes[1] != (loom.ProcessFigure{Kind: "scheduler", Count: 1, LeaseAge: got.Processes[1].LeaseAge, Started: got.Processes[1].Started}) {
 		t.Errorf("processes %+v", got.Processes)
 	}
 	about("the lease longest ago", got.Processes[0].LeaseAge, 30*time.Second)
