@@ -69,7 +69,7 @@ test: deps build ## every test there is, or those of PKG=./app/web RUN=TestHome
 	if [ -n '$(PKG)' ]; then $(TEST) -timeout 70m -tags '$(TAGS)' -run '$(RUN)' $(PKG); exit; fi; \
 	status=0; export LOOM_TEST_SKIPPED="$(CURDIR)/var/test/skipped"; rm -f "$$LOOM_TEST_SKIPPED"; \
 	$(TEST) -race -timeout 20m $(RACE) || status=$$?; \
-	$(TEST) -parallel 4 -timeout 70m -tags '$(TAGS)' $(FIRST) $$(go list ./... | grep -vxF "$$(go list $(RACE))") || status=$$?; \
+	$(TEST) -timeout 70m -tags '$(TAGS)' $(FIRST) $$(go list ./... | grep -vxF "$$(go list $(RACE))") || status=$$?; \
 	if [ -s "$$LOOM_TEST_SKIPPED" ]; then echo "Skipped, because this host cannot run them:"; sort -u "$$LOOM_TEST_SKIPPED"; fi; \
 	exit $$status
 
