@@ -21,7 +21,7 @@ const (
 	SectionAdvanced = "Advanced"
 )
 
-// Limits of where a field stands.
+// Limits of the place of a field.
 const (
 	MaxFieldTitle   = 60    // characters, of a group and of a method
 	MaxFieldOrder   = 10000 // the highest order
@@ -159,7 +159,7 @@ func (f FieldSchema) Section() string { return cmp.Or(f.Group, SectionSettings) 
 // in use, and forms do not show it.
 func (f FieldSchema) IsMethod() bool { return f.Type == "checkbox" && f.Method != "" }
 
-// checkPlace checks what a field says of where it stands; at is its path.
+// checkPlace checks the place of a field; at is its path.
 func (f FieldSchema) checkPlace(at string) []FieldError {
 	var errs []FieldError
 	for _, title := range []struct{ field, text string }{{"group", f.Group}, {"method", f.Method}} {

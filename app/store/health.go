@@ -19,7 +19,7 @@ import (
 const HealthChannel = "loom_health"
 
 // latestWork is the number of the latest operation of cluster c that worked on its services or
-// machines: adding keys leaves both alone, and what is known of them stands.
+// machines: adding keys changes neither, so what is known of them stays.
 const latestWork = `coalesce((SELECT o.number FROM operations o WHERE o.cluster_id = c.id AND o.number <= c.latest_operation AND o.action <> 'cluster_authorize' ORDER BY o.number DESC LIMIT 1), c.latest_operation)`
 
 // healthNodes reads every node that has a machine: what is known of it changes with
@@ -316,7 +316,7 @@ WHERE h.cluster_id = ANY($1) ORDER BY h.cluster_id FOR UPDATE`
 SELECT ` + healthColumns + ` FROM node_health h JOIN nodes n ON n.id = h.node_id AND n.state = 'ready' WHERE h.cluster_id = ANY($1)`
 )
 
-// clusterHealth is the health h of cluster c as it is told: of one whose create failed only what
+// clusterHealth is the health h of cluster c as shown: of one whose create failed only what
 // is bad is known, whatever its machines say, since it does not work yet.
 const clusterHealth = `CASE WHEN c.status = 'incomplete' AND h.status NOT IN ('degraded', 'failing') THEN 'unknown' ELSE h.status END`
 

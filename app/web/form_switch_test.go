@@ -93,7 +93,7 @@ func TestSwitchesShowWhatIsInForce(t *testing.T) {
 	}
 }
 
-// TestSettingsHavePlaces: every field of every provider type of ours says where it stands, and
+// TestSettingsHavePlaces: every field of every provider type of ours has a place, and
 // what is open of each form, with the name of the provider, is nine fields at most.
 func TestSettingsHavePlaces(t *testing.T) {
 	t.Parallel()
@@ -105,7 +105,7 @@ func TestSettingsHavePlaces(t *testing.T) {
 			for _, name := range s.Names {
 				f := group.Fields[name]
 				if f.Group == "" || f.Order == 0 || orders[f.Order] != "" {
-					t.Errorf("%s.%s stands under %q at %d, as does %q", made.Name, name, f.Group, f.Order, orders[f.Order])
+					t.Errorf("%s.%s is under %q at %d, as does %q", made.Name, name, f.Group, f.Order, orders[f.Order])
 				}
 				orders[f.Order] = name
 				if s.Title != loom.SectionAdvanced && (f.Method == "" || f.Method == used) {
