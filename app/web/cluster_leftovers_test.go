@@ -17,7 +17,7 @@ func TestLeftoversOnTheClusterPage(t *testing.T) {
 	w.finish(op, loom.ClusterIncomplete)
 	w.db.MustExec(`INSERT INTO leftovers (tenant_id, cluster_id, node_id, incarnation, provider_name, machine_id, tries, last_error)
 		SELECT tenant_id, cluster_id, id, 1, 'lab', 'i-0d1c2b', 3, 'the machine is locked' FROM nodes WHERE cluster_id = $1 LIMIT 1`, int64(op.Cluster))
-	w.db.MustExec(`UPDATE clusters SET expires_at = now() + interval '30 minutes' WHERE id = $1`, int64(op.Cluster))
+	w.db.MustExec(`UPDATE clusters SET expires_at = now() + interval '10 minutes' WHERE id = $1`, int64(op.Cluster))
 	page, at := route.Cluster(op.Cluster), route.ClusterDelete(op.Cluster)
 	w.get("admin", page).is(200, "Leftover machines", "i-0d1c2b", "the machine is locked", "stop tracking them", "The lease ends on ")
 	w.get("ana", page).is(200, "The lease ends on ").lacks("Leftover machines")
