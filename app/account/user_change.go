@@ -30,7 +30,9 @@ func (in SelfInput) apply(u *loom.User) {
 	if in.SSHKeys != nil {
 		u.SSHKeys = in.SSHKeys
 	}
-	u.SSHKeys = changeSSHKeys(u.SSHKeys, in.AddSSHKeys, in.RemoveSSHKey)
+	if len(in.AddSSHKeys) > 0 || in.RemoveSSHKey != "" {
+		u.SSHKeys = changeSSHKeys(u.SSHKeys, in.AddSSHKeys, in.RemoveSSHKey)
+	}
 }
 
 // UpdateSelf changes the actor's own record. Errors: Forbidden, Invalid.

@@ -16,7 +16,7 @@ type Activity struct {
 	// Cluster is 0 where it is about none; ClusterName is its present name.
 	Cluster     ClusterID
 	ClusterName string
-	// Action is what was asked for, "" where that is no action of an operation.
+	// Action is the requested action of an operation, "" for any other request.
 	Action ClusterAction
 	// Operation is the one that it is about, the zero value for none.
 	Operation OperationRef

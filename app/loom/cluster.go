@@ -67,8 +67,8 @@ type Progress struct {
 // missing.
 const awaitsFor = 2 * time.Minute
 
-// AwaitsLook reports whether the first look after the end of the operation is still to come:
-// what was seen before, at a time, says nothing of the present. Adding keys changes nothing.
+// AwaitsLook reports whether the first look after the end of the operation is still to come.
+// Until then the last look, at seen, is out of date. Adding keys changes nothing.
 func (p *Progress) AwaitsLook(seen, now time.Time) bool {
 	return p.Action != ClusterAuthorize && seen.Before(p.Ended) && now.Sub(p.Ended) < awaitsFor
 }

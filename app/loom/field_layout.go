@@ -9,7 +9,7 @@ type FieldBlock struct {
 	Names         []string
 }
 
-// FieldLayout is where the fields of a type stand in forms.
+// FieldLayout is the order of the fields of a type in forms.
 type FieldLayout []FieldBlock
 
 // Of gives the fields with their places. Those that the layout does not name stay as they are.

@@ -99,7 +99,7 @@ func CSPReports() string { return "/csp-reports" }
 // Account is the page of the signed-in user.
 func Account() string { return "/account" }
 
-// AccountKeys receives the user's SSH public keys (POST).
+// AccountKeys adds and removes the user's SSH public keys (POST).
 func AccountKeys() string { return "/account/keys" }
 
 // AccountPassword is the page for a new password; next, a local path, is where to go

@@ -247,7 +247,7 @@ func nodeState(v clusters.ClusterView, n *loom.Node, now time.Time) ui.State {
 	return state.With("· " + unmetText(n, unmet))
 }
 
-// seenState is what was seen of a node.
+// seenState is the state of a node at its last look.
 func seenState(v clusters.ClusterView, h *loom.NodeHealth, now time.Time) ui.State {
 	state := ui.HealthState(h.Status, h.AsOf(), now)
 	if v.Health.Maintained(h.Node) != nil {
@@ -261,7 +261,7 @@ func seenState(v clusters.ClusterView, h *loom.NodeHealth, now time.Time) ui.Sta
 	return state
 }
 
-// awaitsLook reports whether what was seen of a node at a time is from before the latest
+// awaitsLook reports whether the last look at a node is from before the latest
 // operation, and the first look after it is still to come.
 func awaitsLook(v clusters.ClusterView, seen, now time.Time) bool {
 	if v.Latest == nil || v.Status != loom.ClusterActive || v.Health.Status == loom.HealthOff {

@@ -96,7 +96,7 @@ func (s *Server) systemStatus(w http.ResponseWriter, r *http.Request, actor loom
 	for _, p := range s.parts(r, actor, figures, failed) {
 		g.Rows = append(g.Rows, []adminview.Cell{{Text: p.name}, {State: &p.state}, {Time: p.since}, {Text: p.detail}})
 	}
-	m := adminview.PageModel{Title: "Status", Intro: "As this process sees them. Programs ask /healthz whether it lives and /readyz whether it can work; figures are at /metrics.",
+	m := adminview.PageModel{Title: "Status", Intro: "The parts of the installation, as this process sees them. Programs ask /healthz whether it lives and /readyz whether it can work; figures are at /metrics.",
 		Parts: []templ.Component{adminview.Table(g)}}
 	return s.LiveSheet(w, r, actor, route.TopicSystem(), page.SystemFrame("Status", route.SystemStatus()), m)
 }
