@@ -439,7 +439,7 @@ func TestFailurePolicyIsChosen(t *testing.T) {
 	w.get("ana", "/clusters/new?template=web-cluster").is(200, `name="onFailure"`, "undo changes")
 	v.Set("onFailure", "undo")
 	at := w.post("ana", route.Previews(), v).goesTo(`/previews/.*`)
-	page := w.get("ana", at).is(200, "if it fails: delete everything")
+	page := w.get("ana", at).is(200, "deleted if it fails")
 	w.get("ana", link(t, page, "/clusters/new?preview=")).is(200, `value="undo" selected`)
 	v.Set("onFailure", "pray")
 	w.post("ana", route.Previews(), v).is(422, `id="f-onFailure-error"`)
@@ -452,7 +452,7 @@ func TestFailurePolicyIsChosen(t *testing.T) {
 		w.get("ana", form).is(200).lacks(`name="onFailure"`)
 	}
 	at = w.post("ana", route.Previews(), change("scale", id, "numMachines", "3", "onFailure", "undo")).goesTo(`/previews/.*`)
-	w.get("ana", at).is(200, "if it fails: undo changes", "onFailure=undo")
+	w.get("ana", at).is(200, "undone if it fails", "onFailure=undo")
 	at = w.post("ana", route.Previews(), change("restart", id)).goesTo(`/previews/.*`)
 	w.get("ana", at).is(200).lacks("If it fails")
 	w.post("ana", route.Previews(), change("restart", id, "onFailure", "undo")).is(422, "changes no layout")

@@ -55,7 +55,7 @@ func TestConfigTab(t *testing.T) {
 	op := w.create("shop", 3)
 	w.finish(op, loom.ClusterActive)
 	base := route.ClusterTab(op.Cluster, "config")
-	w.get("ana", base).is(200, "Config in use", "%host.service.nginx%", "The config is the default of the template.", "Config 1", "in use", "Change config")
+	w.get("ana", base).is(200, "Config in use", "%host.service.nginx%", "Config 1", "in use", "Change config")
 	w.get("ana", base+"?macros=expanded").is(200, "Config with macros filled in", ".lab.example").lacks("%host.service.nginx%")
 	ref, err := w.clusters.Begin(w.ctx, w.actor("ana"), clusters.PreviewInput{Kind: loom.ChangeConfigure, Cluster: op.Cluster, Configure: &clusters.ConfigureInput{ConfigPatch: map[string]any{"web": map[string]any{"port": 8080}, "password": "planted-marker-9"}}})
 	w.must(err)

@@ -180,3 +180,38 @@ func look(b *browser.Browser, t *testing.T, width int, dark bool) {
 		b.Picture(dir + "/" + name + "-" + string(rune('a'+lookN%26)) + ".png")
 	}
 }
+
+// TestNothingMovesWhileAnOperationRuns: an operation that begins and ends takes the place of the
+// last change, and the rest of the overview stays where it is.
+func TestNothingMovesWhileAnOperationRuns(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	id := w.active("shop", 3)
+	b, base := w.browse(t, "ana", browser.Options{Width: 1440})
+	b.Open(base + route.Cluster(id))
+	b.WaitText("Created in")
+	before := placesOf(b)
+	b.PatientKeyboard(80).Activate("the menu", "button[popovertarget=cluster-menu]")
+	b.PatientKeyboard(80).Activate("Restart services", `#cluster-menu a[href="`+route.ClusterServices(id, "restart")+`"]`)
+	b.WaitFor("#dialog[open]:not(.htmx-settling) input[name=apply]")
+	b.PatientKeyboard(80).Activate("Restart", "#dialog .c-dialog-foot button[type=submit]")
+	b.WaitFor(`#cluster-operation form[action$="/pause"]`)
+	if during := placesOf(b); during != before {
+		t.Errorf("while it runs the content is at %v, before at %v", during, before)
+	}
+	w.finish(loom.OperationRef{Cluster: id, Number: 2}, loom.ClusterActive)
+	b.WaitText("Restarted")
+	b.WaitGone(`#cluster-operation form[action$="/pause"]`)
+	if after := placesOf(b); after != before {
+		t.Errorf("after it the content is at %v, before at %v", after, before)
+	}
+}
+
+// placesOf are where the parts of a cluster's overview begin, in pixels.
+func placesOf(b *browser.Browser) [3]float64 {
+	var tops [3]float64
+	for i, selector := range []string{".c-tabs", ".c-nodes", "#connect"} {
+		tops[i], _ = boxOf(b, selector)
+	}
+	return tops
+}

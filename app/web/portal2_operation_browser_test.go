@@ -94,7 +94,7 @@ func TestFailedOnlyLeavesNoCompleteTask(t *testing.T) {
 	w.finishAllBut(op, 4)
 	b, base := w.browse(t, "ana", browser.Options{Width: 1440})
 	b.Open(base + route.Operation(op))
-	b.Do("failed only", chromedp.SetValue(chromedp.CSS("#f-status"), "failed"), chromedp.Click(chromedp.CSS(".c-toolbar [type=submit]")))
+	b.Do("failed only", chromedp.Click(chromedp.CSS("#task-filters > summary")), chromedp.SetValue(chromedp.CSS("#f-status"), "failed"), chromedp.Click(chromedp.CSS(".c-toolbar [type=submit]")))
 	b.Wait("the filter", func() bool { return runOn(b, `location.search.includes("status=failed")`) == "true" })
 	for view, selectors := range map[string][2]string{
 		"Timeline": {".gantt-bar.is-failed .gantt-failed", ".gantt-bar.is-complete"}, "Graph": {".dag-node.is-failed", ".dag-node.is-complete"},

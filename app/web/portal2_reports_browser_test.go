@@ -36,7 +36,7 @@ func TestActivityByKeyboard(t *testing.T) {
 		if got := lines(":has([data-fact^=operation])"); got != "3" {
 			t.Errorf("%d wide: %s lines of operations, want 3", width, got)
 		}
-		for _, line := range []struct{ cluster, state, button string }{{"shop", "Complete in", ""}, {"broken", "Failed", "Retry"}, {"blog", "%", ""}} {
+		for _, line := range []struct{ cluster, state, button string }{{"shop", "Complete in", ""}, {"broken", "Failed", "Change and retry"}, {"blog", "%", ""}} {
 			text := runOn(b, `[...document.querySelectorAll(".c-feed-list > li")].find((e) => e.querySelector("p > a")?.textContent == "`+line.cluster+`")?.textContent ?? ""`)
 			if text = strings.Join(strings.Fields(text), " "); !strings.HasPrefix(text, "You ") || !strings.Contains(text, line.cluster+" with 2 nodes ") || !strings.Contains(text, line.state) || !strings.Contains(text, line.button) {
 				t.Errorf("%d wide: the line of %s is %q", width, line.cluster, text)

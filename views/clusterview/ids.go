@@ -36,7 +36,6 @@ const (
 	PartSkipped    Part = "skipped"
 	PartSaid       Part = "said"
 	PartAbout      Part = "about"
-	PartLast       Part = "last"
 )
 
 // ID is the element's id.

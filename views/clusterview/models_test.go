@@ -175,14 +175,13 @@ func showModel() clusterview.ShowModel {
 				{Hostname: "web-2", Href: "/clusters/00000042/nodes/n2", WhyNot: "no address yet"},
 			},
 		},
-		Last: clusterview.LastChange{ID: 42, Topic: "op:00000042/1", Text: "Created", Href: "/clusters/00000042/operations/1", By: "ana", Took: "21 s", Ended: now.Add(-time.Hour), Now: now},
 	}
 }
 
 func failedPanel() clusterview.OperationPanel {
 	m := showModel().Operation
 	m.State, m.Running = ui.OperationState(loom.OperationFailed, false), nil
-	m.Progress.Failed = true
+	m.Progress.Failed, m.Wide = true, true
 	m.Failure = &clusterview.FailureModel{Task: "install nginx on web-2", Href: "/clusters/00000042/operations/1/tasks/9", Message: "The script ended with status 100.",
 		Lines: []ui.LogLine{{Seq: 7, Time: now, Stream: "stderr", Level: "warn", Text: "E: no such package"}}}
 	return m
@@ -364,7 +363,8 @@ func logView() clusterview.OperationView {
 }
 
 func goneModel() clusterview.ShowModel {
-	m := clusterview.ShowModel{Head: head(), Connect: clusterview.ConnectModel{ID: 42, Gone: true}, Operation: clusterview.OperationPanel{ID: 42, None: true},
+	m := clusterview.ShowModel{Head: head(), Connect: clusterview.ConnectModel{ID: 42, Gone: true}, Operation: clusterview.OperationPanel{
+		ID: 42, Topic: "op:00000042/1", Last: &clusterview.LastChange{Text: "Deleted", Href: "/clusters/00000042/operations/1", By: "ana", Took: "21 s", Ended: now.Add(-time.Hour), Now: now}},
 		Sets: clusterview.SetsModel{ID: 42, Sets: []clusterview.NodeSet{{Count: 1, Services: []string{"haproxy"}, All: "/a"}, {Count: 2, All: "/b"}}}}
 	m.Head.Actions, m.Head.Again = nil, "/clusters/new?like=00000042"
 	m.Head.Newer, m.Head.Sync = "web-cluster v7 is available.", "/clusters/00000042/sync"

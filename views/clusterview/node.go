@@ -20,7 +20,9 @@ type NodeModel struct {
 	// Title is what it is called: "Node 1001".
 	Title, Hostname string
 	// Trouble says why it is in a bad state, empty for another one.
-	Trouble  []TroubleLine
+	Trouble []TroubleLine
+	// Fixed says that one of them has the primary button.
+	Fixed    bool
 	State    ui.State
 	Facts    []ui.Def
 	Services []NodeService

@@ -62,17 +62,12 @@ type ShowModel struct {
 	Connect   ConnectModel
 	Sets      SetsModel
 	About     AboutModel
-	Last      LastChange
 	// Revealed is shown once, for browsers without scripts.
 	Revealed *RevealModel
 }
 
 // LastChange is the newest operation once it is complete.
 type LastChange struct {
-	ID loom.ClusterID
-	// Topic is the one of the operation, empty before the first.
-	Topic string
-	// Text is empty while an operation runs, and after one that failed.
 	Text, Href, By, Took string
 	Ended, Now           time.Time
 }
@@ -82,8 +77,10 @@ type OperationPanel struct {
 	ID loom.ClusterID
 	// Topic is the one of the operation, empty before the first.
 	Topic string
-	// None says that there is nothing to show: the last operation went well.
-	None     bool
+	// Last is there once the operation is complete; nothing else is shown then.
+	Last *LastChange
+	// Wide says that it ended without success, and takes both columns.
+	Wide     bool
 	Title    string
 	Href     string
 	State    ui.State
@@ -351,8 +348,10 @@ type ConfigModel struct {
 	// Macros chooses between the text as written and with macros filled in; Nodes are
 	// those for which they can be, chosen by a form to Action.
 	Macros Choices
-	Nodes  []ui.Option
-	Action string
+	// Expanded says that they are filled in.
+	Expanded bool
+	Nodes    []ui.Option
+	Action   string
 	// Problems say which macros cannot be filled in yet, the first few.
 	Problems []string
 	More     int

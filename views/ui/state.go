@@ -213,7 +213,7 @@ func NodeState(s loom.NodeState) State { return known(nodeStates, s) }
 var serviceStates = map[loom.ServiceState]State{
 	loom.ServiceAbsent:    {Word: "Absent", Icon: "circle", Tone: ToneIdle},
 	loom.ServiceInstalled: {Word: "Installed", Icon: "box", Tone: ToneRun},
-	loom.ServiceStarted:   {Word: "Started", Icon: "check-circle", Tone: ToneOK},
+	loom.ServiceStarted:   {Word: "Started", Icon: "circle", Tone: ToneIdle},
 	loom.ServiceStopped:   {Word: "Stopped", Icon: "square", Tone: ToneIdle},
 	loom.ServiceFailed:    {Word: "Failed", Icon: "error", Tone: ToneBad},
 }

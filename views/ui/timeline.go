@@ -1,6 +1,9 @@
 package ui
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // TimelineModel is a chart of what happened when: a lane for each node or step, with
 // bars over a common axis. Places and widths are in thousandths of a percent of it.
@@ -33,7 +36,7 @@ type TimelineLane struct {
 type TimelineBar struct {
 	X, Width int
 	Look     DAGLook
-	// Text is shown inside, shortened where it does not fit, Label is read out and shown when
+	// Text is shown inside as far as its words fit, long ones by their first letters. Label is read out and shown when
 	// pointing: "install nginx, complete, 12 s, from 1 m 3 s".
 	Text, Label, Href string
 	// Critical draws the bar of the longest path with a line beneath.
@@ -50,6 +53,25 @@ func (b TimelineBar) class() string {
 	}
 	return class
 }
+
+// parts are the text, divided where it may end if there is no room for more.
+func (b TimelineBar) parts() []string {
+	var parts []string
+	for i, word := range strings.Fields(b.Text) {
+		if i > 0 {
+			word = " " + word
+		}
+		if cut := strings.TrimSpace(word); len(cut) > shortWord+2 && !strings.Contains(cut, "-") {
+			parts = append(parts, word[:len(word)-len(cut)+shortWord], cut[shortWord:])
+			continue
+		}
+		parts = append(parts, word)
+	}
+	return parts
+}
+
+// shortWord is how many letters of a long word stand for it.
+const shortWord = 4
 
 // anchor is where the text of a tick hangs, so that the outer ones stay inside.
 func (t TimelineTick) anchor() string {

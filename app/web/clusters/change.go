@@ -24,16 +24,6 @@ import (
 	"loom/views/ui"
 )
 
-// fixedFacts are what another config leaves as it is.
-func fixedFacts(v clusters.ClusterView) []ui.Def {
-	return []ui.Def{
-		{Term: "Template", Text: v.Template.Name + " " + strconv.Itoa(v.Template.Version)},
-		{Term: "Provider", Text: v.Provider.Name},
-		{Term: "Nodes", Text: strconv.Itoa(len(placedNodes(v)))},
-		{Term: "Services", Text: strings.Join(slices.Sorted(maps.Keys(v.Services)), ", ")},
-	}
-}
-
 // restartable names the services that are configured and run, which may need a restart to
 // read their settings.
 func restartable(v clusters.ClusterView) string {
@@ -241,7 +231,7 @@ func (s *Server) configureParts(_ context.Context, _ loom.Actor, v clusters.Clus
 			LockedWhy: "The cluster has had it before. All of it takes the place of the present config, hidden values as well."}
 		return []clusterview.FormPart{{Field: &config}, {Field: &restart}}, "", nil
 	}
-	return []clusterview.FormPart{{Facts: fixedFacts(v)}, f.settingsPart(v, errs, 18), {Field: &restart}}, "", nil
+	return []clusterview.FormPart{f.settingsPart(v, errs, 18), {Field: &restart}}, "", nil
 }
 
 func (s *Server) repairParts(ctx context.Context, actor loom.Actor, v clusters.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {

@@ -35,6 +35,7 @@ func (s *Server) clusterConfig(w http.ResponseWriter, r *http.Request, actor loo
 	}
 	m.Settings = settingRows(actor, v)
 	expanded := q.Get("macros") == "expanded"
+	m.Expanded = expanded
 	m.Macros = clusterview.Choices{Label: "Macros", Options: []ui.Tab{{Label: "As written", Href: base, Current: !expanded}, {Label: "Filled in", Href: route.Query(base, "macros", "expanded"), Current: expanded}}}
 	if expanded {
 		node := nodeOf(v, q.Get("node"))

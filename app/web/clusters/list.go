@@ -320,40 +320,35 @@ func emptyList(q listQuery) ui.EmptyModel {
 	return ui.EmptyModel{Icon: "cluster", Text: "No clusters yet. A cluster is a set of nodes made from a template.", Action: create}
 }
 
+// templateText is what people call a template, with its version.
+func templateText(t loom.Base) string { return cmp.Or(t.Label, t.Name) + " " + ui.Version(t.Version) }
+
 func listColumns(q listQuery, owner, selectable bool) []ui.Column {
-	sorted := func(label, key string, down bool) ui.Column {
+	sorted := func(label, key string) ui.Column { // up, down, then the newest first again
 		c := ui.Column{Label: label}
-		present := q.Sort
-		if present == "" {
-			present = "-createTime"
-		}
 		next := q.first()
-		if next.Sort = key; down {
-			next.Sort = "-" + key
-		}
-		switch present {
+		next.Sort = key
+		switch q.Sort {
 		case key:
 			c.Sorted, next.Sort = ui.Ascending, "-"+key
 		case "-" + key:
-			c.Sorted, next.Sort = ui.Descending, key
+			c.Sorted, next.Sort = ui.Descending, ""
 		}
 		c.Sort = listURL(next)
 		return c
 	}
-	low := func(c ui.Column) ui.Column { c.Low = true; return c }
-	columns := []ui.Column{sorted("Name", "name", false), sorted("Status", "status", false), {Label: "Template", Low: true}, {Label: "Nodes", Numeric: true, Low: true}}
+	columns := []ui.Column{sorted("Name", "name"), sorted("Status", "status"), {Label: "Template"}, {Label: "Nodes", Numeric: true}}
 	if selectable {
 		columns = append([]ui.Column{{Label: "Select", LabelHidden: true, Select: true}}, columns...)
 	}
 	if owner {
-		columns = append(columns, ui.Column{Label: "Owner", Low: true})
+		columns = append(columns, ui.Column{Label: "Owner"})
 	}
-	end := sorted("Lease", "expireTime", false)
+	end := sorted("Lease", "expireTime")
 	if q.Status == string(loom.ClusterTerminated) {
 		end = ui.Column{Label: "Ended"}
 	}
-	return append(columns, low(sorted("Created", "createTime", true)), low(end),
-		ui.Column{Label: "Last change", Low: true}, ui.Column{Label: "Actions", LabelHidden: true})
+	return append(columns, end, ui.Column{Label: "Last change"}, ui.Column{Label: "Actions", LabelHidden: true})
 }
 
 // clusterRows gives the rows of a page of the list as they are now, in the order
@@ -392,7 +387,7 @@ func (s *Server) clusterRows(w http.ResponseWriter, r *http.Request, actor loom.
 func (s *Server) listRow(c loom.ClusterSummary) clusterview.Row {
 	row := clusterview.Row{
 		ID: c.ID.String(), Name: c.Name, Href: route.Cluster(c.ID), Description: c.Description, State: ui.ClusterBadge(c.Status, c.Progress, c.Health, s.Now()).Of("cluster", c.ID.String()),
-		Template: c.Template.Name, TemplateText: cmp.Or(c.Template.Label, c.Template.Name) + " " + ui.Version(c.Template.Version), Icon: page.IconOf(loom.KindTemplate, &c.Template),
+		Template: c.Template.Name, TemplateText: templateText(c.Template), Icon: page.IconOf(loom.KindTemplate, &c.Template),
 		Nodes: strconv.Itoa(c.Nodes), NodesText: ui.Count(c.Nodes, "node", "nodes"), Owner: string(c.Owner.User), Created: c.Created, Expires: c.Expires, Ended: c.Ended,
 		NewerTemplate: newer(c), Protected: c.Protected,
 		LeaseSoon: c.Status != loom.ClusterTerminated && loom.LeaseSoon(c.Created, c.Expires, s.Now()), Deleted: c.DeletedAt,

@@ -63,11 +63,12 @@ func (s *Server) nodeModel(v clusters.ClusterView, n loom.Node, actor loom.Actor
 	self := func(c addressChoice) string { return route.Query(route.Node(v.ID, n.ID), addressParam, string(c)) }
 	command, why := c.command(&n)
 	m := clusterview.NodeModel{
-		Cluster: v.ID, Node: n.ID, Now: s.Now(), Title: "Node " + strconv.Itoa(n.Number), Hostname: n.Hostname, State: nodeState(v, &n, s.Now()).Of("node", string(n.ID)), Services: nodeServices(v, n),
+		Cluster: v.ID, Node: n.ID, Now: s.Now(), Title: "Node " + strconv.Itoa(n.Number), Hostname: n.Hostname, State: nodeState(v, &n, s.Now()).Of("node", string(n.ID)), Services: nodeServices(v, n, s.Now()),
 		Command: command, WhyNot: why, Live: self(c.choice), Log: route.NodeLog(v.ID, n.ID), Addresses: addressChoices([]loom.Node{n}, c.choice, self),
 		Leaving: n.Leaving && n.State != loom.NodeDeleted, Menu: nodeActions(v, n),
 	}
 	m.Trouble = nodeTrouble(v, &n)
+	m.Fixed = primaryFix(m.Trouble)
 	m.Drift = nodeDrift(v, n.ID, m.Now)
 	m.Links = nodeLinks(v, n)
 	if c.reachable(&n) {
@@ -102,9 +103,9 @@ func (s *Server) nodeModel(v clusters.ClusterView, n loom.Node, actor loom.Actor
 const historyShown = 10
 
 // nodeServices are the services of a node, each with the newest action there.
-func nodeServices(v clusters.ClusterView, n loom.Node) []clusterview.NodeService {
+func nodeServices(v clusters.ClusterView, n loom.Node, now time.Time) []clusterview.NodeService {
 	var out []clusterview.NodeService
-	for _, on := range servicesOn(v, n) {
+	for _, on := range servicesOn(v, n, now) {
 		row := clusterview.NodeService{ServiceOn: on, Journal: journalLink(v, n, on.Name)}
 		all := serviceActions(v, on.Name)
 		if len(all) > 0 && n.State != loom.NodeDeleted {

@@ -242,7 +242,9 @@ func (s *Server) operationHead(ctx context.Context, actor loom.Actor, v clusters
 	}
 	m.Actions, m.Menu = headActions(actions)
 	m.Running, m.Failed = s.taskLinks(tasks, loom.TaskRunning, op.Tasks[loom.TaskRunning]), s.taskLinks(tasks, loom.TaskFailed, op.Tasks[loom.TaskFailed])
-	if len(m.Failed) > 0 && (m.Message == "" || strings.HasPrefix(m.Message, "Task ")) { // what failed is named below
+	if len(m.Failed) == 1 && m.Message != "" { // which names it
+		m.Failed[0].Text, m.Failed[0].Since = "View task", ""
+	} else if len(m.Failed) > 0 {
 		m.Message = ui.Count(op.Tasks[loom.TaskFailed], "task failed.", "tasks failed.")
 	}
 	return m, nil

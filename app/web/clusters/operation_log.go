@@ -41,6 +41,9 @@ func (l *wholeLog) lines(log clusters.InterleavedLog) []ui.LogLine {
 		}
 		if l.operations {
 			source = fmt.Sprintf("operation %d, task %d", line.Task.Operation.Number, line.Task.Number)
+		} else if line.Attempt > 1 {
+			number, rest, _ := strings.Cut(source, " ")
+			source = fmt.Sprintf("%s attempt %d, %s", number, line.Attempt, rest)
 		}
 		out[i] = ui.LogLine{
 			Seq: line.Seq, Time: line.Time, Stream: line.Stream, Level: line.Level, Text: line.Text, Cursor: line.Cursor,
@@ -90,7 +93,7 @@ func (s *Server) wholeLogModel(r *http.Request, actor loom.Actor, l *wholeLog) (
 		m.Later = l.url
 	case m.Find.On:
 	case log.Over:
-		m.Note = "The log has ended; each line leads to the log of its task."
+		m.Note = "End of log."
 	default:
 		m.More, m.Every = route.Query(l.url, "rows", "1"), lookEvery
 	}

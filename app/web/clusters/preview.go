@@ -393,7 +393,7 @@ func previewFacts(p clusters.PreviewView) []ui.Def {
 	if p.Before.Clusters != p.After.Clusters && p.Before.MaxClusters < loom.Unlimited {
 		facts = append(facts, ui.Def{Term: "Quota of clusters", Text: quotaText(p.Before.Clusters, p.After.Clusters, p.Before.MaxClusters, "clusters used")})
 	}
-	facts = append(facts, ui.Def{Term: "Template", Text: p.Template.Name + " " + ui.Version(p.Template.Version)}, ui.Def{Term: "Provider", Text: p.Provider.Name})
+	facts = append(facts, ui.Def{Term: "Template", Text: templateText(p.Template)}, ui.Def{Term: "Provider", Text: p.Provider.Name})
 	if p.Kind == loom.ChangeCreate {
 		facts = append(facts, ui.Def{Term: "Lease", Text: page.LeaseText(loom.LeaseRule{Initial: p.LeaseMillis})})
 	}
@@ -412,11 +412,11 @@ func quotaText(before, after, most int, word string) string {
 func ifItFails(p clusters.PreviewView) string {
 	switch {
 	case p.OnFailure != loom.OnFailureUndo:
-		return "if it fails: keep for inspection"
+		return "kept for inspection if it fails"
 	case p.Kind == loom.ChangeCreate:
-		return "if it fails: delete everything"
+		return "deleted if it fails"
 	}
-	return "if it fails: undo changes"
+	return "undone if it fails"
 }
 
 // previewChanges are the nodes, each with its services in one line; where nodes

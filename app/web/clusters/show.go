@@ -1,7 +1,6 @@
 package clusters
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -32,7 +31,7 @@ func (s *Server) clusterFacts(actor loom.Actor, v clusters.ClusterView, labelled
 		owner = "yours"
 	}
 	facts := []ui.Def{
-		{Term: "Template", Text: cmp.Or(v.Template.Label, v.Template.Name) + " " + ui.Version(v.Template.Version)},
+		{Term: "Template", Text: templateText(v.Template.Base)},
 		{Term: "Provider", Text: v.Provider.Name},
 		{Term: "Owner", Text: owner},
 		{Term: "Created", Value: clusterview.CreatedFact(v.Created, s.Now())},
@@ -97,9 +96,6 @@ func (s *Server) showCluster(w http.ResponseWriter, r *http.Request, actor loom.
 		return err
 	}
 	m.Sets = s.setsPart(v)
-	if m.Last, err = s.lastPart(r.Context(), actor, v); err != nil {
-		return err
-	}
 	return s.Render(w, r, actor, status, s.clusterFrame(r, v, ""), clusterview.ShowPage(m))
 }
 
@@ -168,9 +164,6 @@ func (s *Server) clusterPart(r *http.Request, actor loom.Actor, v clusters.Clust
 		return clusterview.AboutPart(m), nil
 	case clusterview.PartSets:
 		return clusterview.SetsPart(s.setsPart(v)), nil
-	case clusterview.PartLast:
-		m, err := s.lastPart(ctx, actor, v)
-		return clusterview.LastPart(m), err
 	case clusterview.PartNodes:
 		m, err := s.nodesPart(ctx, actor, v, readNodesQuery(q, len(v.Nodes)))
 		return clusterview.NodesPart(m), err
@@ -202,11 +195,7 @@ func (s *Server) clusterHead(actor loom.Actor, v clusters.ClusterView, tab strin
 	}
 	// The panel of a failed operation has the primary button, and so has what repairs a node.
 	other := slices.Contains(attentionStatuses, v.Status) || tab == "health" && v.Health.Status.Bad()
-	for i := range m.Trouble {
-		if t := &m.Trouble[i]; t.Bad && t.Fix.Label != "" && t.Fix.WhyNot == "" && !other {
-			t.Fix.Kind, other = ui.Primary, true
-		}
-	}
+	other = other || primaryFix(m.Trouble)
 	if why, offered := v.Allowed[loom.ChangeStart]; offered && allServices(v, loom.ServiceStopped) && v.Status == loom.ClusterActive {
 		at := route.ClusterServices(v.ID, "start")
 		m.Start = ui.ButtonModel{Label: "Start", Icon: "play", Kind: ui.Primary, Href: at, WhyNot: why, Attrs: ui.OpensDialog(at)}
@@ -245,24 +234,30 @@ func (s *Server) clusterHead(actor loom.Actor, v clusters.ClusterView, tab strin
 	return m
 }
 
-// lastPart is the newest operation once it is complete.
-func (s *Server) lastPart(ctx context.Context, actor loom.Actor, v clusters.ClusterView) (clusterview.LastChange, error) {
-	m := clusterview.LastChange{ID: v.ID, Now: s.Now()}
-	if op := v.Latest; op != nil {
-		m.Topic = route.TopicOperation(op.Ref)
-		if op.Status == loom.OperationComplete {
-			retry, err := s.retryWord(ctx, actor, *op)
-			if err != nil {
-				return m, err
-			}
-			m.Text, m.Href, m.By, m.Took, m.Ended = op.Action.Done()+retry, route.Operation(op.Ref), string(op.RequestedBy), s.elapsed(op.Started, op.Ended), op.Ended
-			if retry != "" {
-				m.Text += ","
-			}
-			if op.RequestedBy == actor.User {
-				m.By = "you"
-			}
+// primaryFix makes what helps against the first bad trouble the primary button, and reports
+// whether there is one.
+func primaryFix(lines []clusterview.TroubleLine) bool {
+	for i := range lines {
+		if t := &lines[i]; t.Bad && t.Fix.Label != "" && t.Fix.WhyNot == "" {
+			t.Fix.Kind = ui.Primary
+			return true
 		}
+	}
+	return false
+}
+
+// lastChange is an operation that is complete.
+func (s *Server) lastChange(ctx context.Context, actor loom.Actor, op loom.Operation) (*clusterview.LastChange, error) {
+	retry, err := s.retryWord(ctx, actor, op)
+	if err != nil {
+		return nil, err
+	}
+	if retry != "" {
+		retry += ","
+	}
+	m := &clusterview.LastChange{Text: op.Action.Done() + retry, Href: route.Operation(op.Ref), By: string(op.RequestedBy), Took: s.elapsed(op.Started, op.Ended), Ended: op.Ended, Now: s.Now()}
+	if op.RequestedBy == actor.User {
+		m.By = "you"
 	}
 	return m, nil
 }
@@ -306,19 +301,20 @@ func (s *Server) elapsed(started, ended time.Time) string {
 	return ui.Duration(ended.Sub(started))
 }
 
-// operationPart is the newest operation as long as it says something: while it
-// runs, and after a failure.
+// operationPart is the newest operation of a cluster.
 func (s *Server) operationPart(ctx context.Context, actor loom.Actor, v clusters.ClusterView) (clusterview.OperationPanel, error) {
-	m := clusterview.OperationPanel{ID: v.ID, None: true}
+	m := clusterview.OperationPanel{ID: v.ID}
 	op := v.Latest
 	if op == nil {
 		return m, nil
 	}
 	m.Topic = route.TopicOperation(op.Ref)
 	if op.Status == loom.OperationComplete {
-		return m, nil
+		var err error
+		m.Last, err = s.lastChange(ctx, actor, *op)
+		return m, err
 	}
-	m.None = false
+	m.Wide = op.Status.Final()
 	m.Title = page.Capital(op.Action.Verb())
 	m.Href = route.Operation(op.Ref)
 	if !op.Status.Final() {
@@ -355,6 +351,7 @@ func (s *Server) operationPart(ctx context.Context, actor loom.Actor, v clusters
 	if m.Failure, node, err = s.firstFailure(ctx, actor, *op, tasks); err != nil {
 		return m, err
 	}
+	m.Wide = m.Wide || m.Failure != nil
 	restore, err := s.restoreAction(ctx, actor, v, *op)
 	if err != nil {
 		return m, err

@@ -31,31 +31,35 @@ func (s *Server) clusterServices(w http.ResponseWriter, r *http.Request, actor l
 	return s.Render(w, r, actor, http.StatusOK, s.clusterFrame(r, v, "Services"), page)
 }
 
-func servicesOn(v clusters.ClusterView, n loom.Node) []clusterview.ServiceOn {
+func servicesOn(v clusters.ClusterView, n loom.Node, now time.Time) []clusterview.ServiceOn {
 	var out []clusterview.ServiceOn
 	for _, name := range n.Services {
 		state := serviceState(n, name)
-		if seen := serviceSeen(v, n, name); seen != "" {
-			state = ui.HealthState(seen, time.Time{}, time.Time{})
+		if seen, at := serviceSeen(v, n, name); seen != "" {
+			state = ui.HealthState(seen, at, now)
 		}
 		out = append(out, clusterview.ServiceOn{Name: name, State: state.Of("service", name+" on "+string(n.ID))})
 	}
 	return out
 }
 
-// serviceSeen is what was seen of a service that tasks left running, if that says otherwise:
-// failing, or unknown on a machine that does not answer. Else "".
-func serviceSeen(v clusters.ClusterView, n loom.Node, service string) loom.HealthStatus {
+// serviceSeen is what was seen of a service that tasks left running, and when: passing, failing,
+// or unknown on a machine that does not answer. It is "" where nobody looked.
+func serviceSeen(v clusters.ClusterView, n loom.Node, service string) (loom.HealthStatus, time.Time) {
 	h, ok := healthOf(v, n.ID)
 	switch {
 	case !ok || n.ServiceStates[service] != loom.ServiceStarted:
-		return ""
+		return "", time.Time{}
 	case h.Status.Silent():
-		return loom.HealthUnknown
-	case h.Services[service].Status == loom.HealthFailing:
-		return loom.HealthFailing
+		return loom.HealthUnknown, time.Time{}
 	}
-	return ""
+	switch seen := h.Services[service]; seen.Status {
+	case loom.HealthFailing:
+		return seen.Status, seen.CheckedAt
+	case loom.HealthPassing:
+		return seen.Status, seen.PassedAt
+	}
+	return "", time.Time{}
 }
 
 func serviceState(n loom.Node, service string) ui.State {
@@ -105,6 +109,7 @@ func (s *Server) serviceRow(v clusters.ClusterView, name string) clusterview.Ser
 		)
 	}
 	states, seen := map[loom.ServiceState]int{}, map[loom.HealthStatus]int{}
+	oldest := map[loom.HealthStatus]time.Time{}
 	var last loom.NodeAction
 	var linked []string // the host of each link
 	for _, n := range v.Nodes {
@@ -116,8 +121,11 @@ func (s *Server) serviceRow(v clusters.ClusterView, name string) clusterview.Ser
 		if state == "" {
 			state = loom.ServiceAbsent
 		}
-		if s := serviceSeen(v, n, name); s != "" {
-			seen[s]++
+		if status, at := serviceSeen(v, n, name); status != "" {
+			seen[status]++
+			if oldest[status].IsZero() || at.Before(oldest[status]) {
+				oldest[status] = at
+			}
 		} else {
 			states[state]++
 		}
@@ -140,9 +148,9 @@ func (s *Server) serviceRow(v clusters.ClusterView, name string) clusterview.Ser
 			row.Links[i].Label += " on " + linked[i]
 		}
 	}
-	for _, status := range []loom.HealthStatus{loom.HealthFailing, loom.HealthUnknown} {
+	for _, status := range []loom.HealthStatus{loom.HealthFailing, loom.HealthUnknown, loom.HealthPassing} {
 		if k := seen[status]; k > 0 {
-			badge := ui.HealthState(status, time.Time{}, time.Time{})
+			badge := ui.HealthState(status, oldest[status], s.Now())
 			if row.Count > 1 {
 				badge = badge.With(strconv.Itoa(k))
 			}

@@ -85,9 +85,6 @@ func (s *Shared) waysOn(r *http.Request, actor loom.Actor, list account.Activity
 // WayOn is the button that leads on from the latest operation of a cluster, which did not
 // succeed.
 func WayOn(op *loom.Operation, c loom.ClusterSummary) ui.ButtonModel {
-	button := ui.ButtonModel{Label: "Retry", Small: true, Href: route.OperationVerb(op.Ref, "retry"), WhyNot: c.WhyNot(loom.ChangeRetry)}
-	button.Attrs = ui.OpensDialog(button.Href)
-	button.Attrs["aria-label"] = "Retry " + op.Action.Verb() + " of " + c.Name
 	switch {
 	case op.NeverBegan():
 		return ui.ButtonModel{Label: "Request again", Small: true, Href: route.Cluster(c.ID), Attrs: templ.Attributes{"aria-label": "Request again: " + c.Name}}
@@ -95,7 +92,9 @@ func WayOn(op *loom.Operation, c loom.ClusterSummary) ui.ButtonModel {
 		at := route.ClusterDelete(c.ID)
 		return ui.ButtonModel{Label: "Delete again", Small: true, Href: at, WhyNot: c.WhyNot(loom.ChangeDelete), Attrs: ui.OpensDialog(at)}
 	}
-	return button
+	// The form offers newer versions, other settings and to leave out what failed: the same again most likely fails again.
+	return ui.ButtonModel{Label: "Change and retry", Small: true, Href: route.OperationRetry(op.Ref, nil, nil, true), WhyNot: c.WhyNot(loom.ChangeRetry),
+		Attrs: templ.Attributes{"aria-label": "Change and retry " + op.Action.Verb() + " of " + c.Name}}
 }
 
 func feedKey(a loom.Activity) string { return "event-" + strconv.FormatInt(a.ID, 10) }
