@@ -126,7 +126,9 @@ func TestTimesGoOn(t *testing.T) {
 	b, base := w.browse(t, "ana", browser.Options{})
 	b.Open(base + "/clusters")
 	b.WaitLoaded()
-	words := func() string { return runOn(b, `document.querySelector("#clusters tbody td[data-label='Last change'] time").textContent`) }
+	words := func() string {
+		return runOn(b, `document.querySelector("#clusters tbody td[data-label='Last change'] time").textContent`)
+	}
 	first := words()
 	b.Wait("the time to move on from "+first, func() bool { return words() != first && strings.HasSuffix(words(), "s ago") })
 	b.Do("a row that comes later", chromedp.Evaluate[chromedp.Void](`document.querySelector("#clusters").insertAdjacentHTML("beforeend", '<time id="late" data-age="-59.5">in 59 s</time><time id="hour" data-age="3599">59 min ago</time>')`))
