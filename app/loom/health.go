@@ -23,12 +23,13 @@ const (
 	HealthGone        HealthStatus = "gone"
 	HealthChanging    HealthStatus = "changing"
 	HealthUnknown     HealthStatus = "unknown"
+	HealthPartly      HealthStatus = "partly_stopped"
 	HealthUnchecked   HealthStatus = "unchecked"
 	HealthOff         HealthStatus = "off"
 )
 
 // ClusterHealthStatuses are those of clusters, the best first.
-var ClusterHealthStatuses = []HealthStatus{HealthHealthy, HealthDegraded, HealthFailing, HealthUnknown, HealthStopped, HealthUnchecked, HealthOff}
+var ClusterHealthStatuses = []HealthStatus{HealthHealthy, HealthDegraded, HealthFailing, HealthUnknown, HealthPartly, HealthStopped, HealthUnchecked, HealthOff}
 
 // Bad reports whether the status says that something does not work.
 func (s HealthStatus) Bad() bool {
@@ -349,13 +350,13 @@ func HealthAsOf(status HealthStatus, nodes []NodeHealth) time.Time {
 
 // JudgeCluster returns the status of a cluster: failing when a checked service passes nowhere
 // or no node is reached, else degraded when a node is bad or drifted, else unknown when one
-// is, else stopped when no service is to run, unchecked when nothing checks those that run, and
-// else healthy. Nodes that are off count for nothing; of those that are changing only the
+// is, else stopped when no service is to run, partly stopped when one is nowhere to run,
+// unchecked when nothing checks those that run, and else healthy. Nodes that are off count for nothing; of those that are changing only the
 // services that pass.
 func JudgeCluster(nodes []NodeHealth) HealthStatus {
 	seen, reached, off, bad, unknown := 0, 0, 0, false, false
 	passing, stopped, unchecked := false, false, false
-	passes, fails := map[string]bool{}, map[string]bool{}
+	passes, fails, runs, stops := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, n := range nodes {
 		switch n.Status {
 		case HealthOff:
@@ -384,8 +385,10 @@ func JudgeCluster(nodes []NodeHealth) HealthStatus {
 			case s.Status == HealthUnchecked:
 				unchecked = true
 			default:
-				stopped = true
+				stopped, stops[name] = true, true
+				continue
 			}
+			runs[name] = true
 		}
 	}
 	switch {
@@ -405,6 +408,11 @@ func JudgeCluster(nodes []NodeHealth) HealthStatus {
 	case bad:
 		return HealthDegraded
 	case passing && !unknown:
+		for name := range stops {
+			if !runs[name] {
+				return HealthPartly
+			}
+		}
 		return HealthHealthy
 	case unknown || len(passes) > 0:
 		return HealthUnknown

@@ -208,7 +208,8 @@ func TestJudgeCluster(t *testing.T) {
 		"nothing checks its services":           {[]NodeHealth{node(HealthHealthy, HealthUnchecked), node(HealthHealthy, HealthOff)}, HealthUnchecked},
 		"unchecked services beside others":      {[]NodeHealth{node(HealthHealthy, pass, HealthUnchecked)}, HealthHealthy},
 		"all services are off":                  {[]NodeHealth{node(HealthHealthy, HealthOff), node(HealthHealthy, HealthOff)}, HealthStopped},
-		"services that are off beside others":   {[]NodeHealth{node(HealthHealthy, pass, HealthOff)}, HealthHealthy},
+		"a service that is off beside others":   {[]NodeHealth{node(HealthHealthy, pass, HealthOff)}, HealthPartly},
+		"a service that is off on one node":     {[]NodeHealth{node(HealthHealthy, pass, pass), node(HealthHealthy, pass, HealthOff)}, HealthHealthy},
 		"no service has been checked":           {[]NodeHealth{node(HealthHealthy, HealthUnknown)}, HealthUnknown},
 		"unknown where it has not been checked": {[]NodeHealth{node(HealthHealthy, HealthUnknown), node(HealthFailing, fail)}, HealthDegraded},
 	} {

@@ -384,8 +384,8 @@ func TestLeaseIsExtended(t *testing.T) {
 		t.Errorf("extended to %v, want %v", got, want)
 	}
 	w.press("ana", at, "Change expiry").goesTo(route.Cluster(id))
-	if got, want := w.cluster(id).Expires, before.Expires.AddDate(0, 0, 8).Truncate(time.Minute); !got.Equal(want) {
-		t.Errorf("extended to %v, want %v", got, want)
+	if got, want := w.cluster(id).Expires, before.Expires.AddDate(0, 0, 1).Truncate(time.Minute); !got.Equal(want) { // the form begins with what is
+		t.Errorf("left as it was: %v, want %v", got, want)
 	}
 	for value, message := range map[string]string{"soon": "Enter a date such as", "never": "needs an expiry", "90d": "at most 30 days", "1990-01-01": "before the creation", "": "Enter a date"} {
 		w.post("ana", at, url.Values{"end": {value}}).is(422, message, `id="f-date-error"`, "Then Loom deletes the cluster").lacks("c-summary", "null", "expireTime")

@@ -215,3 +215,23 @@ func placesOf(b *browser.Browser) [3]float64 {
 	}
 	return tops
 }
+
+// TestMorphedLinksLeadWhereTheySay: a link that opened a dialog and that an update turned into a
+// plain one does not open the dialog any more.
+func TestMorphedLinksLeadWhereTheySay(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	op := w.create("shop", 2)
+	b, base := w.browse(t, "ana", browser.Options{Width: 1440})
+	b.Open(base + route.Cluster(op.Cluster))
+	b.WaitFor(`#cluster-operation a[hx-get$="/abort"]`)
+	got := runOn(b, `(() => {
+		const link = document.querySelector('#cluster-operation a[hx-get$="/abort"]');
+		Idiomorph.morph(link, '<a href="#there">There</a>');
+		link.click();
+		return location.hash + " " + link.outerHTML;
+	})()`)
+	if want := `#there <a href="#there">There</a>`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

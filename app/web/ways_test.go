@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,11 +14,17 @@ import (
 // failedService fails the first task of an action of a service of a cluster.
 func (w *clusterWorld) failedService(ref loom.OperationRef, action loom.TaskAction, service string) loom.TaskRef {
 	w.t.Helper()
-	var number int
-	w.must(w.db.Get(&number, `SELECT min(number) FROM tasks WHERE cluster_id = $1 AND action = $2 AND service = $3 AND NOT gate`, int64(ref.Cluster), string(action), service))
-	w.runSome(ref, number-1, 0)
-	task := loom.TaskRef{Operation: ref, Number: number}
+	task := w.firstTask(ref, action, service)
+	w.runSome(ref, task.Number-1, 0)
 	w.fail(task, "nginx.sh exited with 1")
+	return task
+}
+
+// firstTask is the first task of an action of a service of a cluster.
+func (w *clusterWorld) firstTask(ref loom.OperationRef, action loom.TaskAction, service string) loom.TaskRef {
+	w.t.Helper()
+	task := loom.TaskRef{Operation: ref}
+	w.must(w.db.Get(&task.Number, `SELECT min(number) FROM tasks WHERE cluster_id = $1 AND action = $2 AND service = $3 AND NOT gate`, int64(ref.Cluster), string(action), service))
 	return task
 }
 
@@ -60,7 +67,11 @@ func TestRetryWithAnotherConfigAndWithoutAService(t *testing.T) {
 	with := route.OperationRetry(ref, nil, nil, true)
 	form := w.get("ana", with).is(200, "Change the config", `name="config"`)
 	shown := w.pressOn("ana", form, with, "Preview", "config", `{"mended": true}`).goesTo(`/previews/.*`)
-	w.get("ana", shown).is(200, "changes the config", "mended")
+	back := regexp.MustCompile(`href="([^"]*/retry\?[^"]*preview=[^"]*)"`).FindStringSubmatch(w.get("ana", shown).is(200, "changes the config", "mended").Body)
+	if back == nil {
+		t.Fatal("no way back to the form")
+	}
+	w.get("ana", strings.ReplaceAll(back[1], "&amp;", "&")).is(200, `&#34;mended&#34;: true`)
 	w.get("ana", route.OperationRetry(ref, nil, []string{"haproxy"}, false)).is(200, "Remove services", `value="haproxy" checked`)
 	w.post("ana", route.Previews(), change("retry", ref.Cluster, "operation", "1", "config", "{")).is(422, `id="f-config-error"`)
 	shown = w.post("ana", route.Previews(), change("retry", ref.Cluster, "operation", "1", "config", `{"mended": 1}`)).goesTo(`/previews/.*`)

@@ -373,6 +373,8 @@ if (win.Idiomorph) {
   win.Idiomorph.defaults.ignoreActiveValue = true;
   win.Idiomorph.defaults.callbacks.beforeAttributeUpdated = (/** @type {string} */ name, /** @type {Element} */ node) =>
     name !== 'data-ready' && name !== 'data-chosen' && !(name === 'open' && node.matches('details, dialog')) && !(name === 'checked' && node.matches('[data-kept]'));
+  // htmx forgets what it did for an element that asks for nothing any more.
+  win.Idiomorph.defaults.callbacks.afterNodeMorphed = (/** @type {any} */ node) => node['htmx-internal-data']?.initHash && !node.matches('[hx-get], [hx-post]') && win.htmx.process(node);
 }
 
 /* Start */

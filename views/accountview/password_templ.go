@@ -209,7 +209,7 @@ func passwordForm(m PasswordModel) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		templ_7745c5c3_Err = ui.Field(ui.FieldModel{Name: FieldEndTokens, Label: "Revoke my API tokens too", Kind: ui.FieldCheckbox, Checked: m.EndTokens,
-			Help: "Scripts need new ones then. You are signed out everywhere else anyway."}).Render(ctx, templ_7745c5c3_Buffer)
+			Help: "Scripts need new ones then. Changing it signs you out everywhere else."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

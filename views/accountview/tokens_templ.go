@@ -131,7 +131,7 @@ func TokensPage(m TokensModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.RadioCards(ui.ChoiceModel{Name: FieldScope, Legend: "Scope", Help: "A token never does more than you may do yourself.",
+		templ_7745c5c3_Err = ui.RadioCards(ui.ChoiceModel{Name: FieldScope, Legend: "Scope", Help: "A token can never do more than you can.",
 			Choices: m.Scopes, Error: m.Errors.For(FieldScope)}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err

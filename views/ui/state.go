@@ -185,6 +185,7 @@ var healthStates = map[loom.HealthStatus]State{
 	loom.HealthGone:        {Word: "Gone", Icon: "ban", Tone: ToneBad},
 	loom.HealthChanging:    {Word: "Changing", Icon: "ring", Tone: ToneRun},
 	loom.HealthUnknown:     {Word: "Unknown", Icon: "circle", Tone: ToneWarn},
+	loom.HealthPartly:      {Word: "Partly stopped", Icon: "square", Tone: ToneHold},
 	loom.HealthUnchecked:   {Word: "Not checked", Icon: "circle", Tone: ToneIdle},
 	loom.HealthOff:         {Word: "Checks off", Icon: "circle", Tone: ToneIdle},
 }

@@ -385,7 +385,7 @@ func (s *Server) changeShow(kind loom.ChangeKind) httpx.ActorHandler {
 			}
 			f.Operation = r.PathValue("n")
 		}
-		if id := q.Get(previewParam); kind == loom.ChangeConfigure && id != "" {
+		if id := q.Get(previewParam); (kind == loom.ChangeConfigure || kind == loom.ChangeRetry) && id != "" {
 			if err := s.configureAgain(r.Context(), actor, v, loom.PreviewID(id), &f); err != nil {
 				return err
 			}
@@ -416,6 +416,9 @@ func (s *Server) configureAgain(ctx context.Context, actor loom.Actor, v cluster
 		return err
 	}
 	in := p.Request.Configure
+	if patch := p.Request.Change.ConfigPatch; patch != nil {
+		in = &clusters.ConfigureInput{ConfigPatch: patch}
+	}
 	if p.Request.Cluster != v.ID || in == nil {
 		return loom.NewError(loom.NotFound, "Preview %.40s is not about the config of this cluster.", id)
 	}
@@ -423,7 +426,7 @@ func (s *Server) configureAgain(ctx context.Context, actor loom.Actor, v cluster
 	if config == nil {
 		config = secretsOf(v).Mask(loom.MergePatch(maskedConfig(v), in.ConfigPatch))
 	}
-	f.Config = configText(config)
+	f.Config, f.Open = configText(config), "config"
 	f.Doc.Set(form.At("restart"), in.Restart)
 	return nil
 }

@@ -79,7 +79,10 @@ func (s *Server) leaseModel(see ui.Viewer, v clusters.ClusterView, day, clock st
 		m.Facts = append(m.Facts, most)
 	}
 	if day+clock == "" {
-		end := see.In(s.usualEnd(v))
+		end := see.In(v.Expires)
+		if v.Expires.Before(s.Now()) {
+			end = see.In(s.usualEnd(v))
+		}
 		day, clock = end.Format(time.DateOnly), end.Format("15:04")
 	}
 	m.Day = ui.FieldModel{Name: "date", Label: "Date", Kind: ui.FieldDate, Value: day, Error: errs.For("end"), Width: "s"}
@@ -220,7 +223,7 @@ func (s *Server) shortenModel(see ui.Viewer, v clusters.ClusterView, end time.Ti
 	}
 	title, button := "Delete "+v.Name+" earlier?", "Shorten lease"
 	if v.Expires.IsZero() {
-		title, button = "Set an expiry of "+v.Name+"?", "Set expiry"
+		title, button = "Set expiry of "+v.Name+"?", "Set expiry"
 	}
 	return clusterview.ConfirmModel{
 		Title: title, Text: text + ", with its machines and their disks.", Danger: true,

@@ -392,7 +392,7 @@ func (s *Server) listRow(c loom.ClusterSummary) clusterview.Row {
 		NewerTemplate: newer(c), Protected: c.Protected,
 		LeaseSoon: c.Status != loom.ClusterTerminated && loom.LeaseSoon(c.Created, c.Expires, s.Now()), Deleted: c.DeletedAt,
 	}
-	if c.Linked && c.Status == loom.ClusterActive {
+	if c.Linked && c.Status == loom.ClusterActive && c.Health.Status != loom.HealthPartly && c.Health.Status != loom.HealthStopped {
 		row.Open = route.ClusterOpen(c.ID)
 	}
 	switch p := c.Progress; {

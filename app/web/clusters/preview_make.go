@@ -64,6 +64,12 @@ func changeURL(preview loom.PreviewID, in clusters.PreviewInput) string {
 			q.Add("skip", strconv.Itoa(n))
 		}
 		q.Set("reason", c.Reason)
+		if in.Kind == loom.ChangeRetry {
+			q["services"], q["removeServices"] = c.Services, c.RemoveServices
+		}
+		if c.ConfigPatch != nil { // a config does not go into an address
+			q.Set(previewParam, string(preview))
+		}
 	case loom.ChangeSync:
 		at = route.ClusterVerb(id, string(in.Kind))
 	case loom.ChangeConfigure:

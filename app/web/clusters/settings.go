@@ -95,6 +95,9 @@ func (f *settingsForm) fields(declared []loom.ClusterParameter, config map[strin
 		value, _ := loom.ConfigValue(config, p.Key)
 		m := settingField(p, value)
 		m.Error = errs.For(m.Name)
+		if m.Error == "" && filledIn(t, p.Key, m.Value) {
+			continue
+		}
 		if _, fixed := t.Fixed(p.Key); fixed {
 			m.LockedWhy = "The template sets it."
 		}
@@ -107,6 +110,16 @@ func (f *settingsForm) fields(declared []loom.ClusterParameter, config map[strin
 		fields = append(fields, clusterview.SettingField{Key: p.Key, Secret: p.Secret, Field: m})
 	}
 	return fields
+}
+
+// filledIn reports whether a value is one of the template's that Loom fills in, such as an
+// address of a node. Nobody has to know of it; the config as JSON has it.
+func filledIn(t *loom.Template, key, value string) bool {
+	if t == nil || strings.Count(value, "%") < 2 {
+		return false
+	}
+	given, _ := loom.ConfigValue(t.Defaults.Config, key)
+	return loom.FieldText(given) == value
 }
 
 // settingField is the control for a setting with a value.

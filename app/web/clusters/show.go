@@ -418,6 +418,9 @@ func (s *Server) taskLinks(tasks []loom.Task, status loom.TaskStatus, all int) [
 		link := clusterview.TaskLink{Text: taskText(t), Href: route.Task(t.Ref)}
 		if status == loom.TaskRunning && !t.Started.IsZero() {
 			link.Runs, link.Elapsed = true, s.Now().Sub(t.Started)
+			if t.Attempt > 1 {
+				link.Text += ", attempt " + strconv.Itoa(t.Attempt)
+			}
 		} else {
 			link.Since = s.elapsed(t.Started, t.Ended)
 		}
@@ -460,6 +463,7 @@ func (s *Server) firstFailure(ctx context.Context, actor loom.Actor, op loom.Ope
 	if m.Cause = markCause(m.Lines); m.Cause == "" {
 		m.Cause, m.Message = m.Message, ""
 	}
+	m.Message = strings.TrimSuffix(m.Message, ": "+m.Cause)
 	return m, first.Node, nil
 }
 

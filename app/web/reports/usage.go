@@ -342,7 +342,7 @@ func widest(report processes.Report) (hours float64) {
 func usageFigure(see ui.Viewer, u usageQuery, report processes.Report) templ.Component {
 	per, unit := unitOf(u.unit)
 	length := report.End.Sub(report.Start)
-	before := "none in the " + ui.Duration(length) + " before"
+	before := "none in the previous " + ui.Duration(length)
 	if report.Before > 0 {
 		percent := 100 * (report.Total - report.Before) / report.Before
 		was := "the " + ui.Figure(report.Before/per, 1) + " in the " + ui.Duration(length) + " before"

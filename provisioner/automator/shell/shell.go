@@ -126,10 +126,17 @@ func (Shell) Run(ctx context.Context, spec *loom.TaskSpec, conn *remote.Conn, _ 
 		}
 	case !outcome.OK():
 		result = loom.TaskResult{Status: 1, Message: fmt.Sprintf("%s exited with %d", script, outcome.Code), Retryable: automator.Final(outcome.Code)}
+		if cause := []rune(remote.LastLine(outcome.Stderr)); len(cause) > 0 {
+			result.Message += ": " + string(cause[:min(len(cause), causeLength)])
+		}
 	}
 	result.Stdout, result.Stderr, result.Result = outcome.Stdout, outcome.Stderr, reported
 	return result, nil
 }
+
+// causeLength bounds the last line on standard error, which most likely says why a script
+// failed, as a part of the message.
+const causeLength = 200
 
 var errLimit = errors.New("time limit of the action")
 

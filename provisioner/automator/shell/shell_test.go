@@ -121,7 +121,11 @@ func TestShell(t *testing.T) {
 			for _, c := range cases {
 				sink := &sshtest.Record{}
 				got, err := New().Run(ctx, exampleSpec(c.script, c.args), conn, files, sink)
-				if err != nil || got.Status != c.status || got.Stdout != c.stdout || got.Message != c.message {
+				want := c.message
+				if cause := remote.LastLine(got.Stderr); cause != "" && c.status != 0 {
+					want += ": " + cause
+				}
+				if err != nil || got.Status != c.status || got.Stdout != c.stdout || got.Message != want {
 					t.Errorf("%s: %+v, %v", c.name, got, err)
 				}
 				if c.name == "typo" && !strings.Contains(got.Stderr, "/scripts/typo.sh: 3: ") {
