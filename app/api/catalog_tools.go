@@ -62,6 +62,28 @@ func (a *api) check(w http.ResponseWriter, r *http.Request, actor loom.Actor) er
 		}})
 }
 
+// fix changes all entries with the named findings at once.
+func (a *api) fix(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	dryRun, err := queryBool(r, "dryRun")
+	if err != nil {
+		return err
+	}
+	body, err := readBody(w, r)
+	if err != nil {
+		return err
+	}
+	in, err := wire.ReadFix(body)
+	if err != nil {
+		return err
+	}
+	in.DryRun = dryRun != nil && *dryRun
+	fixed, err := a.Catalog.Fix(r.Context(), actor, in)
+	if err != nil {
+		return err
+	}
+	return answer(w, r, wire.NewFixed(fixed))
+}
+
 func (e entries) uses(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	found, err := e.Catalog.Uses(r.Context(), actor, e.kind, r.PathValue("name"))
 	if err != nil {

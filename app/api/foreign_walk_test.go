@@ -50,6 +50,7 @@ func foreignBodies(ids map[string]string) map[string]string {
 		"TokenCreate":      `{"name":"t","scopes":["read"]}`,
 		"UserCreate":       `{"id":"somebody"}`,
 		"UserEdit":         `{"displayName":"changed"}`,
+		"Fix":              `{"code":"dangling","value":"nothing","fix":"remove"}`,
 		"SettingsEdit":     `{"leaseReminderHours":[1]}`,
 	}
 }

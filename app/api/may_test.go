@@ -26,7 +26,7 @@ var documentedVerbs = []struct{ method, path, verb string }{
 	{get, `^/v2/(settings|audit|check|export|metrics/nodes/usage)$`, "read"},
 	{post, `^/v2/resolve$`, "read"},
 	{"", `^/v2/(settings|metrics/queues)$`, "administer"},
-	{"", `^/v2/import$`, "publish"},
+	{"", `^/v2/(import|check/fix)$`, "publish"},
 	{"", `^/v2/plugins/(sync|resources)$`, "publish"},
 	{"", `/\{name\}/\{version\}/\{resource\}`, "publish"},
 	{get, `^/v2/plugins/`, "read"},

@@ -200,6 +200,9 @@ func (a *api) catalogRoutes() []route {
 			{"name", "string", "Names of entries, separated by commas."},
 			{"severity", "string", "“error”, “warning” or both, separated by commas."},
 		}},
+		{method: post, path: "/v2/check/fix", verb: loom.Publish, summary: "Fix all findings of a code and value at once: name another entry, or remove the reference or the unknown field", fresh: true, body: "Fix", answer: "Fixed", handle: a.fix, query: []param{
+			{"dryRun", "boolean", "Say what would change, and change nothing."},
+		}},
 	}
 	for _, kind := range loom.TenantKinds {
 		e := entries{a, kind}

@@ -36,6 +36,8 @@ type finder struct {
 	budget           budget
 	// plain says that addresses without HTTPS are taken.
 	plain bool
+	// quick leaves out whether templates have layouts, which takes time.
+	quick bool
 	// local is the most that one machine may have, on each host that makes machines.
 	local []loom.LocalLimits
 
@@ -190,11 +192,15 @@ func (f *finder) entry(kind loom.EntityKind, entry loom.Entry) {
 
 // say adds a finding, unless the entry has too many of that severity.
 func (f *finder) say(severity loom.FindingSeverity, code loom.FindingCode, field, value, message, remedy string) {
-	if f.said[severity]++; f.said[severity] > maxOfEntry {
+	f.tell(loom.Finding{Severity: severity, Code: code, Field: field, Value: value, Message: message, Remedy: remedy})
+}
+
+// tell is say for a finding that says more than these.
+func (f *finder) tell(found loom.Finding) {
+	if f.said[found.Severity]++; f.said[found.Severity] > maxOfEntry {
 		return
 	}
-	found := f.about
-	found.Severity, found.Code, found.Field, found.Value, found.Message, found.Remedy = severity, code, field, value, message, remedy
+	found.Kind, found.Name, found.Version = f.about.Kind, f.about.Name, f.about.Version
 	f.found = append(f.found, found)
 }
 
@@ -228,7 +234,7 @@ func (f *finder) reference(r reference) {
 	if r.kind.Global() {
 		remedy = "Name a type that is registered, or run the plugin that brings this one."
 	}
-	f.say(severity, loom.FindingDangling, r.field, r.name, message, remedy)
+	f.tell(loom.Finding{Severity: severity, Code: loom.FindingDangling, Field: r.field, Value: r.name, Message: message, Remedy: remedy, Missing: r.kind})
 }
 
 // incomplete looks whether one required set of the provider's type is given;

@@ -104,7 +104,8 @@ func (f *finder) fields(kind loom.EntityKind, plugin *loom.PluginType, values ma
 			if near := loom.Nearest(name, names); near != "" {
 				remedy = fmt.Sprintf("Did you mean “%s”? Else take it out.", near)
 			}
-			f.say(loom.FindingWarning, loom.FindingPointless, place, name, fmt.Sprintf("The %s “%s” has no field “%s”, so this is without effect.", kind.Word(), plugin.Name, name), remedy)
+			f.tell(loom.Finding{Severity: loom.FindingWarning, Code: loom.FindingPointless, Field: place, Value: name, Unknown: true,
+				Message: fmt.Sprintf("The %s “%s” has no field “%s”, so this is without effect.", kind.Word(), plugin.Name, name), Remedy: remedy})
 		case schema.IsSensitive() || text == "":
 		case schema.ResourceType != "" && len(loom.RefsOf(plugin.Name, name, text)) == 0: // that may be a command
 			f.resource(loom.ResourceRef{Kind: string(kind), Plugin: plugin.Name, Type: schema.ResourceType, Name: text}, place)

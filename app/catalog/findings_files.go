@@ -3,25 +3,9 @@ package catalog
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"loom/app/loom"
 )
-
-// MissedFile is the file that a finding of a service misses; false for any other finding.
-func MissedFile(service *loom.Service, f loom.Finding) (loom.ResourceRef, bool) {
-	at, is := strings.CutPrefix(f.Field, "/provisioner/actions/")
-	action, field, _ := strings.Cut(at, "/fields/")
-	if !is || f.Code != loom.FindingDangling || f.Kind != loom.KindService || f.Name != service.Name {
-		return loom.ResourceRef{}, false
-	}
-	automator := service.Provisioner.Actions[loom.TaskAction(action)].Type
-	refs := loom.RefsOf(automator, field, f.Value)
-	if len(refs) == 0 {
-		return loom.ResourceRef{}, false
-	}
-	return refs[0], true
-}
 
 // files looks whether the files that an action names are there.
 func (f *finder) files(plugin *loom.PluginType, action loom.ServiceAction, name loom.TaskAction) {
@@ -50,12 +34,7 @@ func (f *finder) anyOf(refs []loom.ResourceRef, field, value, name string) {
 		return
 	}
 	ref := refs[0]
-	f.say(loom.FindingError, loom.FindingDangling, field, value,
-		fmt.Sprintf("The %s “%s” is neither active nor staged.", FileWord(ref.Type), name),
-		fmt.Sprintf("Upload it to /v2/plugins/%s/%s/%s/%s and stage it, or correct the name.", ref.Kind, ref.Plugin, ref.Type, ref.Name))
-}
-
-// FileWord is a resource type as people call one of its files: "data bag".
-func FileWord(resourceType string) string {
-	return strings.TrimSuffix(strings.ReplaceAll(resourceType, "_", " "), "s")
+	f.tell(loom.Finding{Severity: loom.FindingError, Code: loom.FindingDangling, Field: field, Value: value, File: ref,
+		Message: fmt.Sprintf("The %s “%s” is neither active nor staged.", loom.FileWord(ref.Type), name),
+		Remedy:  fmt.Sprintf("Upload it to /v2/plugins/%s/%s/%s/%s and stage it, or correct the name.", ref.Kind, ref.Plugin, ref.Type, ref.Name)})
 }

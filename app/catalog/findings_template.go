@@ -147,7 +147,7 @@ func (f *finder) defaults(t *loom.Template, merged loom.Template) {
 	if len(d.Services) == 0 {
 		lacks("services", "services")
 	}
-	if d.Provider == "" || len(d.Services) == 0 || !f.present(d) {
+	if f.quick || d.Provider == "" || len(d.Services) == 0 || !f.present(d) {
 		return
 	}
 	if f.budget.all.Err() != nil {

@@ -206,3 +206,8 @@ func (a TaskAction) SetsUp() bool {
 
 // FileKey names a resource of an automator type as nodes keep it: "shell/scripts/web.sh".
 func (r ResourceRef) FileKey() string { return r.Plugin + "/" + r.Type + "/" + r.Name }
+
+// FileWord is a resource type as people call one of its files: "data bag".
+func FileWord(resourceType string) string {
+	return strings.TrimSuffix(strings.ReplaceAll(resourceType, "_", " "), "s")
+}

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"loom/app/catalog"
+	"loom/app/lenient"
 	"loom/app/loom"
 )
 
@@ -73,10 +74,57 @@ type Finding struct {
 	Value    string               `json:"value" description:"What is wrong there; empty where nothing is."`
 	Message  string               `json:"message"`
 	Remedy   string               `json:"remedy"`
+	Missing  loom.EntityKind      `json:"missing,omitempty" description:"The kind of what the value names, where that entry does not exist."`
+	Fixes    []loom.FindingFix    `json:"fixes,omitempty" description:"What POST /v2/check/fix can do about it."`
 }
 
 // NewFinding gives the wire form.
-func NewFinding(f loom.Finding) Finding { return Finding(f) }
+func NewFinding(f loom.Finding) Finding {
+	return Finding{f.Severity, f.Code, f.Kind, f.Name, f.Version, f.Field, f.Value, f.Message, f.Remedy, f.Missing, f.Fixes()}
+}
+
+// Fix says which findings to fix, and how.
+type Fix struct {
+	Code   loom.FindingCode `json:"code" required:"true"`
+	Value  string           `json:"value" required:"true" description:"The value of the findings."`
+	Kind   loom.EntityKind  `json:"kind,omitempty" description:"The member “missing” of the findings, needed if entries of several kinds are missing under that name."`
+	Fix    loom.FindingFix  `json:"fix" required:"true"`
+	To     string           `json:"to,omitempty" description:"The entry to name instead, for “replace”."`
+	Digest string           `json:"digest,omitempty" description:"That of a dry run: the answer is 409 if the fix would change anything else now."`
+}
+
+// ReadFix reads the request.
+func ReadFix(body []byte) (catalog.FixInput, error) {
+	o, err := lenient.Read(body)
+	if err != nil {
+		return catalog.FixInput{}, err
+	}
+	in := catalog.FixInput{Code: loom.FindingCode(o.Text("code")), Values: []string{o.Text("value")}, Missing: loom.EntityKind(o.Text("kind")),
+		Fix: loom.FindingFix(o.Text("fix")), To: o.Text("to"), Digest: o.Text("digest")}
+	return in, o.Err()
+}
+
+// Fixed says what a fix changes.
+type Fixed struct {
+	Digest  string       `json:"digest" description:"Stands for the entries as they were and what changes in them."`
+	Entries []FixedEntry `json:"entries"`
+}
+
+// FixedEntry is an entry that a fix changes.
+type FixedEntry struct {
+	catalog.EntryName
+	Version int          `json:"version" description:"The version before the fix."`
+	Changes []Difference `json:"changes"`
+}
+
+// NewFixed gives the wire form.
+func NewFixed(f catalog.Fixed) Fixed {
+	out := Fixed{Digest: f.Digest, Entries: make([]FixedEntry, len(f.Entries))}
+	for i, e := range f.Entries {
+		out.Entries[i] = FixedEntry{e.EntryName, e.Version, NewDifferences(e.Changes)}
+	}
+	return out
+}
 
 // Use is a place where a catalog entry is used; clusters have no field.
 type Use struct {

@@ -229,7 +229,7 @@ func (s *Server) resourceUsers(r *http.Request, actor loom.Actor, ref loom.Resou
 		users = append(users, adminview.Use{Kind: u.Kind.Word(), Name: u.Name, Href: route.AdminEntry(u.Kind, u.Name)})
 	}
 	for _, r := range found.Files {
-		users = append(users, adminview.Use{Kind: catalog.FileWord(r.Type), Name: r.Name, Href: page.ResourceURL(r)})
+		users = append(users, adminview.Use{Kind: loom.FileWord(r.Type), Name: r.Name, Href: page.ResourceURL(r)})
 	}
 	return users, nil
 }

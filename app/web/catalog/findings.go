@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"loom/app/catalog"
 	"loom/app/loom"
 	"loom/app/web/form"
 	"loom/app/web/page"
@@ -25,13 +24,9 @@ func (s *Server) addLacks(r *http.Request, actor loom.Actor, entry loom.Entry, m
 	service, _ := entry.(*loom.Service)
 	for _, f := range merged(found) {
 		lack := adminview.LostService{Text: f.text()}
-		ref, isFile := loom.ResourceRef{}, false
-		if service != nil {
-			ref, isFile = catalog.MissedFile(service, f.Finding)
-		}
-		switch {
-		case isFile:
-			lack.Text = "The " + catalog.FileWord(ref.Type) + " " + ref.Name + " is neither active nor staged; " + loom.And(actionsAt(f.places)) + " " + nameIt(len(f.places)) + "."
+		switch ref := f.File; {
+		case service != nil && missesFile(service, f.Finding):
+			lack.Text = "The " + loom.FileWord(ref.Type) + " " + ref.Name + " is neither active nor staged; " + loom.And(actionsAt(f.places)) + " " + nameIt(len(f.places)) + "."
 			lack.Links = append(lack.Links, adminview.LostLink{Label: "Write or upload it", Href: uploadOf(ref)})
 		case f.Kind != m.Kind || f.Name != m.Name:
 			lack.Links = append(lack.Links, adminview.LostLink{Label: "Edit the " + f.Kind.Word() + " " + f.Name, Href: route.AdminEntryEdit(f.Kind, f.Name)})

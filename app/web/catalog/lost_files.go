@@ -3,7 +3,6 @@ package catalog
 import (
 	"slices"
 
-	"loom/app/catalog"
 	"loom/app/loom"
 	"loom/app/web/form"
 	"loom/app/web/page"
@@ -57,8 +56,13 @@ func (e *serviceEditor) lostAt(doc *form.Doc, at form.Path, field string) []admi
 	return lost
 }
 
+// missesFile reports whether a finding is about a file that a service names.
+func missesFile(service *loom.Service, f loom.Finding) bool {
+	return f.File.Name != "" && f.Kind == loom.KindService && f.Name == service.Name
+}
+
 func lostFile(ref loom.ResourceRef) adminview.LostFile {
-	return adminview.LostFile{Word: catalog.FileWord(ref.Type), Name: ref.Name, Upload: uploadOf(ref)}
+	return adminview.LostFile{Word: loom.FileWord(ref.Type), Name: ref.Name, Upload: uploadOf(ref)}
 }
 
 // fileFields are the fields of an automator that name files, each with a place beneath it
@@ -78,13 +82,14 @@ func tellFiles(service *loom.Service, found []loom.Finding, m *adminview.CheckMo
 	var names []string
 	var first string
 	rest := slices.DeleteFunc(slices.Clone(found), func(f loom.Finding) bool {
-		ref, lost := catalog.MissedFile(service, f)
+		ref := f.File
+		lost := missesFile(service, f)
 		if lost {
 			path := page.PlainPath(f.Field)
 			if at[path] = append(at[path], lostFile(ref)); first == "" {
 				first = path
 			}
-			if name := catalog.FileWord(ref.Type) + " " + ref.Name; !slices.Contains(names, name) {
+			if name := loom.FileWord(ref.Type) + " " + ref.Name; !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}

@@ -13,6 +13,9 @@ import (
 // bodies are the schemas by name. Clients generate code from the names.
 var bodies = map[string]body{
 	"Finding":          {value: wire.Finding{}},
+	"Fix":              {value: wire.Fix{}, request: true},
+	"Fixed":            {value: wire.Fixed{}},
+	"FixedEntry":       {value: wire.FixedEntry{}},
 	"Use":              {value: wire.Use{}},
 	"Difference":       {value: wire.Difference{}},
 	"EntryName":        {value: catalog.EntryName{}},
@@ -130,6 +133,7 @@ var enums = map[reflect.Type][]any{
 	reflect.TypeFor[loom.ChangeKind]():      values(loom.PreviewKinds...),
 	reflect.TypeFor[loom.Scope]():           values(loom.Scopes...),
 	reflect.TypeFor[loom.FindingSeverity](): values(loom.FindingSeverities...),
+	reflect.TypeFor[loom.FindingFix]():      values(loom.FindingFixes...),
 	reflect.TypeFor[loom.FindingCode](): values(loom.FindingDangling, loom.FindingCycle, loom.FindingUnsolvable, loom.FindingMacro, loom.FindingParameter, loom.FindingNoMapping,
 		loom.FindingIncomplete, loom.FindingImmutable, loom.FindingPointless, loom.FindingInsecure, loom.FindingUnchecked, loom.FindingMore),
 	reflect.TypeFor[loom.OperationStatus](): values(loom.OperationNotSubmitted, loom.OperationRunning, loom.OperationPaused, loom.OperationFailing, loom.OperationRollingBack,
