@@ -36,7 +36,7 @@ type FixInput struct {
 // Fixed is what a fix does.
 type Fixed struct {
 	Entries []FixedEntry
-	// Digest stands for the entries as they were and what changes in them.
+	// Digest identifies the entries as they were and what changes in them.
 	Digest string
 }
 

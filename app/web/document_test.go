@@ -38,7 +38,7 @@ var withoutDocument = map[string]string{
 	"GET /admin/providers/{name}/export": "a file", "GET /admin/hardware-types/{name}/export": "a file", "GET /admin/image-types/{name}/export": "a file",
 	"GET /admin/services/{name}/export": "a file", "GET /admin/templates/{name}/export": "a file", "GET /admin/partials/{name}/export": "a file",
 	"GET /admin/providers/{name}/use": "asks where", "GET /admin/tests/{probe}": "the answer to a form",
-	"GET /admin/services/{name}/use": "asks where",
+	"GET /admin/services/{name}/use": "asks where", "GET /admin/fix": "asks about several entries",
 	"GET /admin":                     "sums up several lists", "GET /system": "sums up several lists",
 }
 

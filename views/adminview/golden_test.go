@@ -33,8 +33,10 @@ func TestGolden(t *testing.T) {
 		Types: []adminview.PluginHelp{{Name: "cloudy", Description: "A cloud.", Fields: []adminview.PluginField{{Name: "access", Type: "password", Tip: "From the console.", Sealed: true}}}}}
 	ref := adminview.ResourceRef{Kind: "automatortypes", Plugin: "shell", Type: "scripts", Name: "a.sh", Version: "2"}
 	components := map[string]templ.Component{
-		"overview": adminview.OverviewPage(adminview.OverviewModel{Tiles: []ui.TileModel{{Number: "3", Label: "Templates", Href: "/t"}},
-			Findings: []adminview.Finding{{Kind: "service", Name: "nginx", Href: "/n", Text: "There is no automator type “x”.", FixHref: "/f"}}}),
+		"overview": adminview.OverviewPage(adminview.OverviewModel{Groups: findingGroups()}),
+		"fix": adminview.FixForm(adminview.FixModel{Hidden: []string{"code", "dangling"}, Chosen: []string{"digest", "ab"}, Button: "Remove from 2 entries", More: 1,
+			Changes: []ui.ChangeModel{{Sign: ui.SignRemove, Object: "hardware type big", Name: "providermap.<far>", Old: "1"}}}),
+		"fix-choose":     adminview.FixForm(adminview.FixModel{Choose: &ui.FieldModel{Name: "to", Label: "Use instead", Error: "There is no provider “<x>”."}}),
 		"overview-empty": adminview.OverviewPage(adminview.OverviewModel{Empty: true}),
 		"overview-fine":  adminview.OverviewPage(adminview.OverviewModel{}),
 		"list":           adminview.ListPage(full), "list-empty": adminview.ListPage(list), "list-none": adminview.ListPage(filtered),
@@ -66,6 +68,34 @@ func TestGolden(t *testing.T) {
 		components["new-"+string(kind)] = adminview.EditorPage(adminview.EditorModel{Kind: kind, Action: "/a", Body: "{}"})
 	}
 	golden.HTML(t, components)
+}
+
+// findingGroups has a group of each sort.
+func findingGroups() []adminview.FindingGroup {
+	var found []loom.Finding
+	add := func(f loom.Finding, kind loom.EntityKind, names ...string) {
+		for _, name := range names {
+			f.Kind, f.Name = kind, name
+			found = append(found, f)
+		}
+	}
+	far := loom.Finding{Severity: loom.FindingWarning, Code: loom.FindingDangling, Value: "<far>", Missing: loom.KindProvider, Message: "There is no provider “<far>”."}
+	add(far, loom.KindHardwareType, "big", "small")
+	add(far, loom.KindImageType, "linux")
+	for _, name := range []string{"a", "b"} {
+		add(loom.Finding{Severity: loom.FindingWarning, Code: loom.FindingDangling, Value: name, Missing: loom.KindService}, loom.KindTemplate, "site")
+		add(loom.Finding{Severity: loom.FindingError, Code: loom.FindingDangling, Value: name, File: loom.ResourceRef{Kind: "automatortypes", Plugin: "chef-solo", Type: "cookbooks", Name: name}}, loom.KindService, "web", "db")
+		add(loom.Finding{Severity: loom.FindingWarning, Code: loom.FindingPointless, Value: "field_" + name, Unknown: true}, loom.KindProvider, "east")
+		add(loom.Finding{Severity: loom.FindingError, Code: loom.FindingIncomplete, Message: "It is incomplete: set " + name + "."}, loom.KindProvider, name)
+	}
+	add(loom.Finding{Severity: loom.FindingError, Code: loom.FindingDangling, Value: "chef", Missing: loom.KindAutomatorType}, loom.KindService, "old")
+	add(loom.Finding{Severity: loom.FindingError, Code: loom.FindingDangling, Value: "run.sh", File: loom.ResourceRef{Kind: "automatortypes", Plugin: "shell", Type: "scripts", Name: "run.sh"}}, loom.KindService, "job")
+	add(loom.Finding{Severity: loom.FindingWarning, Code: loom.FindingUnchecked, Message: "Nothing checks whether these services work: a and b."}, loom.KindService, "a")
+	var groups []adminview.FindingGroup
+	for _, g := range loom.GroupFindings(found) {
+		groups = append(groups, adminview.FindingGroup{FindingGroup: g, Rows: []adminview.FindingRow{{Name: g.First().Name, Href: "/e", Text: "mapping", Links: []adminview.LostLink{{Label: "Edit", Href: "/edit"}}}}})
+	}
+	return groups
 }
 
 // formEditor is the editor as a form, with each part that a form can have.

@@ -20,23 +20,12 @@ import (
 
 // OverviewModel is the start page of the admin area.
 type OverviewModel struct {
-	Tiles    []ui.TileModel
-	Findings []Finding
-	// Empty says that the catalog holds nothing yet.
-	Empty bool
-	// Starter says that the starter catalog can be loaded.
-	Starter bool
-	// Now stands above the findings, More below: quotas, what happened.
+	Groups []FindingGroup
+	// Empty says that the catalog holds nothing yet, Starter that the starter catalog can be
+	// loaded.
+	Empty, Starter bool
+	// Now and More follow the findings: clusters, quotas, what happened.
 	Now, More []templ.Component
-}
-
-// Finding is something in the catalog that would not work.
-type Finding struct {
-	Kind, Name, Href string
-	Text             string
-	FixHref          string
-	// Others counts further fields of the entry with the same trouble.
-	Others int
 }
 
 // ListModel is a list of entries of one kind.
@@ -334,6 +323,11 @@ const (
 	FieldEntry    = "entry"
 	FieldFrom     = "from"
 	FieldTo       = "to"
+	FieldCode     = "code"
+	FieldValue    = "value"
+	FieldFix      = "fix"
+	FieldDigest   = "digest"
+	FieldFindings = "findings"
 
 	FieldDeprecated = "deprecated"
 )

@@ -148,6 +148,9 @@ func System() string { return "/system" }
 // Admin is the overview for tenant administrators.
 func Admin() string { return "/admin" }
 
+// AdminFix shows what a fix of findings changes (GET) and applies it (POST).
+func AdminFix() string { return "/admin/fix" }
+
 // AdminUsers lists the users of the tenant.
 func AdminUsers() string { return "/admin/users" }
 

@@ -106,7 +106,7 @@ func ReadFix(body []byte) (catalog.FixInput, error) {
 
 // Fixed says what a fix changes.
 type Fixed struct {
-	Digest  string       `json:"digest" description:"Stands for the entries as they were and what changes in them."`
+	Digest  string       `json:"digest" description:"Identifies the entries as they were and what changes in them."`
 	Entries []FixedEntry `json:"entries"`
 }
 

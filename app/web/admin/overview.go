@@ -17,55 +17,23 @@ import (
 	"loom/views/ui"
 )
 
-// maxFindings bounds the list of the overview.
-const maxFindings = 100
-
-// adminOverview counts the catalog and lists what in it would not work.
+// adminOverview lists what of the catalog would not work, and says how the tenant is.
 func (s *Server) adminOverview(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	bundle, err := s.Catalog.Export(r.Context(), actor)
-	if err != nil {
-		return err
-	}
 	found, err := s.Catalog.Check(r.Context(), actor, catalog.CheckInput{})
 	if err != nil {
 		return err
 	}
-	resources, err := s.Catalog.Resources(r.Context(), actor, catalog.ResourceFilter{})
-	if err != nil {
-		return err
+	m := adminview.OverviewModel{Starter: s.Starter != nil}
+	for _, g := range loom.GroupFindings(found) {
+		m.Groups = append(m.Groups, adminview.FindingGroup{FindingGroup: g, Rows: findingRows(g)})
 	}
-	m := adminview.OverviewModel{Empty: true}
-	for _, kind := range []loom.EntityKind{loom.KindTemplate, loom.KindService, loom.KindProvider, loom.KindHardwareType, loom.KindImageType, loom.KindPartialTemplate} {
-		n, bad, said := len(bundle.Entries[kind]), map[string]bool{}, map[string]int{}
-		for _, f := range found {
-			if f.Kind != kind {
-				continue
-			}
-			bad[f.Name] = true
-			if at, again := said[f.Name+"\x00"+f.Message]; again { // the same in another field
-				m.Findings[at].Others++
-				continue
-			}
-			said[f.Name+"\x00"+f.Message] = len(m.Findings)
-			m.Findings = append(m.Findings, adminview.Finding{
-				Kind: kind.Word(), Name: f.Name, Text: page.Sentence(f), Href: route.AdminEntry(kind, f.Name), FixHref: route.AdminEntryEdit(kind, f.Name),
-			})
+	if len(found) == 0 {
+		bundle, err := s.Catalog.Export(r.Context(), actor)
+		if err != nil {
+			return err
 		}
-		m.Empty = m.Empty && n == 0
-		tile := ui.TileModel{Number: strconv.Itoa(n), Label: adminview.Plural(kind), Href: route.AdminKind(kind)}
-		if len(bad) > 0 {
-			tile.Note, tile.Tone = ui.Count(len(bad), "needs attention", "need attention"), ui.ToneWarn
-		}
-		m.Tiles = append(m.Tiles, tile)
+		m.Empty = len(bundle.Entries) == 0
 	}
-	m.Findings = m.Findings[:min(len(m.Findings), maxFindings)]
-	staged, recalled := waiting(resources)
-	tile := ui.TileModel{Number: strconv.Itoa(staged + recalled), Label: "Resources waiting for sync", Note: "of " + ui.Count(len(resources), "version", "versions"), Href: route.AdminResources()}
-	if staged+recalled > 0 {
-		tile.Tone = ui.ToneWarn
-	}
-	m.Tiles = append(m.Tiles, tile)
-	m.Starter = s.Starter != nil
 	if m.Now, m.More, err = s.adminState(r, actor); err != nil {
 		return err
 	}
@@ -88,7 +56,12 @@ func (s *Server) adminState(r *http.Request, actor loom.Actor) (now, past []temp
 	if err != nil {
 		return nil, nil, err
 	}
-	defs := []ui.Def{queue}
+	resources, err := s.Catalog.Resources(r.Context(), actor, catalog.ResourceFilter{})
+	if err != nil {
+		return nil, nil, err
+	}
+	staged, recalled := waiting(resources)
+	defs := []ui.Def{queue, {Term: "Files", Value: adminview.Link(strconv.Itoa(staged+recalled)+" waiting for release", route.AdminResources())}}
 	counts, err := s.Clusters.TenantCounts(r.Context(), actor)
 	if err != nil {
 		return nil, nil, err

@@ -46,7 +46,7 @@ func (s *Server) resourceKinds(r *http.Request, actor loom.Actor) ([]resourceTyp
 func uploadOptions(kinds []resourceType, chosen string) []ui.Option {
 	var options []ui.Option
 	for _, k := range kinds {
-		value, label := page.ResourceKind(k.ResourceRef), fmt.Sprintf("%s (%s): %s", k.Plugin, loom.EntityKind(k.Kind).Word(), k.Type)
+		value, label := adminview.ResourceKind(k.ResourceRef), fmt.Sprintf("%s (%s): %s", k.Plugin, loom.EntityKind(k.Kind).Word(), k.Type)
 		if k.format == "archive" {
 			label += ", an archive"
 		}
@@ -82,7 +82,7 @@ func (s *Server) adminResources(w http.ResponseWriter, r *http.Request, actor lo
 		return err
 	}
 	m.Name, m.Text = from.Name, content.Text
-	return s.resourcesPage(w, r, actor, http.StatusOK, m, page.ResourceKind(from.ResourceRef))
+	return s.resourcesPage(w, r, actor, http.StatusOK, m, adminview.ResourceKind(from.ResourceRef))
 }
 
 // resourceVersion is the version that a request names, with what is in it.
@@ -143,9 +143,9 @@ func (s *Server) resourcesPage(w http.ResponseWriter, r *http.Request, actor loo
 func (s *Server) latestKind(r *http.Request, actor loom.Actor) (string, error) {
 	list, err := s.Catalog.ListResources(r.Context(), actor, catalog.ResourceListInput{Page: loom.Page{Limit: 1, Sort: "-createTime"}})
 	if err != nil || len(list.Items) == 0 {
-		return page.ResourceKind(loom.ResourceRef{Kind: string(loom.KindAutomatorType), Plugin: page.ShellType, Type: page.ScriptsType}), err
+		return adminview.ResourceKind(loom.ResourceRef{Kind: string(loom.KindAutomatorType), Plugin: page.ShellType, Type: page.ScriptsType}), err
 	}
-	return page.ResourceKind(list.Items[0].ResourceRef), nil
+	return adminview.ResourceKind(list.Items[0].ResourceRef), nil
 }
 
 // resourceFilter is what the list of resources is narrowed to.

@@ -14,6 +14,8 @@ import (
 func (s *Server) Routes() []page.Route {
 	return slices.Concat([]page.Route{
 		page.Get(route.Admin(), loom.Administer, s.adminOverview),
+		page.Get(route.AdminFix(), loom.Publish, s.adminFixAsk, route.AdminFix()+"?code=dangling&value=ghost&kind=services&fix=remove"),
+		page.Post(route.AdminFix(), loom.Publish, s.adminFix),
 		page.Get(route.AdminQueue(), loom.Administer, s.adminQueue),
 		page.Get(route.AdminSettings(), loom.Administer, s.adminSettings),
 		page.Post(route.AdminSettings(), loom.Administer, s.adminSettingsSave),

@@ -407,6 +407,9 @@ func troubled(found []catalog.TransferFinding) []catalog.EntryName {
 }
 
 // transferFindings are what would not work after the import: each trouble once, with the
+// maxFindings is how many findings the page of an import lists.
+const maxFindings = 100
+
 // entries that have it and when it comes.
 func transferFindings(id, caption string, findings []catalog.TransferFinding) templ.Component {
 	grid := adminview.TableModel{ID: id, Caption: caption, ShowCaption: true, Columns: []ui.Column{{Label: "Entries"}, {Label: "What"}, {Label: "When"}}}

@@ -7,15 +7,8 @@ import (
 	"loom/app/web/form"
 	"loom/app/web/page"
 	"loom/views/adminview"
-	"loom/views/route"
 	"loom/views/ui"
 )
-
-// uploadOf is the form for a new version of a resource, with what it is for and its name
-// filled in.
-func uploadOf(ref loom.ResourceRef) string {
-	return route.Query(route.AdminResources(), adminview.FieldPlugin, page.ResourceKind(ref), adminview.FieldName, ref.Name) + "#upload"
-}
 
 // lostID is that of the place beneath a field of an action that names files, at its path.
 func lostID(path string) string { return ui.FieldID("", path) + "-lost" }
@@ -62,7 +55,7 @@ func missesFile(service *loom.Service, f loom.Finding) bool {
 }
 
 func lostFile(ref loom.ResourceRef) adminview.LostFile {
-	return adminview.LostFile{Word: loom.FileWord(ref.Type), Name: ref.Name, Upload: uploadOf(ref)}
+	return adminview.LostFile{Word: loom.FileWord(ref.Type), Name: ref.Name, Upload: adminview.UploadOf(ref)}
 }
 
 // fileFields are the fields of an automator that name files, each with a place beneath it

@@ -7,9 +7,6 @@ import (
 	"loom/views/adminview"
 )
 
-// ResourceKind is the value by which the upload form knows what uses a resource.
-func ResourceKind(ref loom.ResourceRef) string { return ref.Kind + "/" + ref.Plugin + "/" + ref.Type }
-
 // ResourceURL is the page of a version.
 func ResourceURL(v loom.Resource) string { return ResourceQuery(v, adminview.ResourceShow()) }
 
