@@ -27,7 +27,9 @@ func (e entries) list(w http.ResponseWriter, r *http.Request, actor loom.Actor) 
 	if err != nil {
 		return err
 	}
-	found, err := e.Catalog.Entries(r.Context(), actor, e.kind, catalog.ListInput{Page: page, Q: r.URL.Query().Get("q"), Deprecated: deprecated})
+	q := r.URL.Query()
+	found, err := e.Catalog.Entries(r.Context(), actor, e.kind, catalog.ListInput{Page: page, Q: q.Get("q"), Deprecated: deprecated,
+		FacetChoice: catalog.FacetChoice{Label: q.Get("label"), Provider: q.Get("provider"), Automator: q.Get("automator"), Findings: q.Get("findings"), Use: q.Get("use")}})
 	if err != nil {
 		return err
 	}

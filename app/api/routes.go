@@ -177,6 +177,11 @@ var kindSchemas = map[loom.EntityKind]string{
 var entryFilters = []param{
 	{"q", "string", "Words in name, label or description."},
 	{"deprecated", "boolean", "Only deprecated entries, or none of them."},
+	{"label", "string", "A label that the entries have, as key=value."},
+	{"provider", "string", "A provider that the entries name."},
+	{"automator", "string", "An automator type that an action runs with."},
+	{"findings", "string", "A severity or code of a finding of the entries."},
+	{"use", "string", "“unused”: only entries that no other entry names."},
 }
 
 var compared = []param{

@@ -370,9 +370,8 @@ func (f *finder) layout(l loom.LayoutConstraints) {
 	}
 }
 
-// unchecked returns one finding for all services that do something and whose trouble nobody
-// would notice.
-func (f *finder) unchecked(wanted func(kind loom.EntityKind, name string) bool) []loom.Finding {
+// uncheckedServices are the services that do something and whose trouble nobody would notice.
+func (f *finder) uncheckedServices(wanted func(kind loom.EntityKind, name string) bool) []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(f.services)) {
 		s := f.services[name]
@@ -380,6 +379,12 @@ func (f *finder) unchecked(wanted func(kind loom.EntityKind, name string) bool) 
 			names = append(names, name)
 		}
 	}
+	return names
+}
+
+// unchecked returns one finding for all of them.
+func (f *finder) unchecked(wanted func(kind loom.EntityKind, name string) bool) []loom.Finding {
+	names := f.uncheckedServices(wanted)
 	if len(names) == 0 {
 		return nil
 	}

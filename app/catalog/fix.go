@@ -31,6 +31,9 @@ type FixInput struct {
 	Digest string
 	// DryRun changes nothing.
 	DryRun bool
+	// Entries, unless nil, are those whose references are replaced, whether what they name
+	// exists or not.
+	Entries []EntryName
 }
 
 // Fixed is what a fix does.
@@ -107,7 +110,7 @@ func (c *Catalog) fixedAll(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantI
 	if err != nil {
 		return err
 	}
-	found, err := after.find(ctx, fixed.has)
+	found, err := in.find(ctx, after, fixed.has)
 	if err != nil {
 		return err
 	}
@@ -155,9 +158,29 @@ func (in FixInput) chosen(found []loom.Finding) []loom.Finding {
 	return chosen
 }
 
+// find gives the findings to choose from, or the references of Entries as such.
+func (in FixInput) find(ctx context.Context, f *finder, wanted func(kind loom.EntityKind, name string) bool) ([]loom.Finding, error) {
+	if in.Entries == nil {
+		return f.find(ctx, wanted)
+	}
+	f.index()
+	var found []loom.Finding
+	for _, name := range in.Entries {
+		entry, there := f.entries[name.Kind][name.Name]
+		if !there {
+			continue
+		}
+		for _, r := range references(entry) {
+			found = append(found, loom.Finding{Code: loom.FindingDangling, Kind: name.Kind, Name: name.Name, Field: r.field, Value: r.name, Missing: r.kind,
+				Message: fmt.Sprintf("It names the %s “%s”.", r.kind.Word(), r.name)})
+		}
+	}
+	return found, nil
+}
+
 // draft works out what a fix does, and the entries as it leaves them.
 func (in FixInput) draft(ctx context.Context, f *finder) (Fixed, []loom.Entry, error) {
-	found, err := f.find(ctx, always)
+	found, err := in.find(ctx, f, always)
 	if err != nil {
 		return Fixed{}, nil, err
 	}

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -12,12 +13,16 @@ import (
 )
 
 // ListInput says which entries to list: words to be found in name, label or
-// description, and whether deprecated ones only (true) or none of them (false).
-// Sorts: "name" (default) and "-updateTime".
+// description, whether deprecated ones only (true) or none of them (false), and what is
+// chosen of each facet. Counted asks for the facets. Sorts: "name" (default) and "-updateTime".
 type ListInput struct {
 	loom.Page
 	Q          string
 	Deprecated *bool
+	FacetChoice
+	Counted bool
+	// Names, unless nil, are the entries that may be listed.
+	Names []string
 }
 
 // Item is a newest version with who stored it, and when.
@@ -31,6 +36,8 @@ type List struct {
 	Items      []Item
 	Next, Prev string
 	Total      int
+	// Facets are those of all entries of the kind, if they were asked for.
+	Facets Facets
 }
 
 // Entries lists the newest version of each name of a kind.
@@ -66,12 +73,19 @@ func (c *Catalog) Entries(ctx context.Context, actor loom.Actor, kind loom.Entit
 		return List{}, loom.NewError(loom.Invalid, "This cursor is damaged; start from the first page.")
 	}
 	forwards := in.Before == ""
-	entries, more, total, err := store.CatalogPage(ctx, c.db, tenant, kind, store.CatalogFilter{Q: in.Q, Deprecated: in.Deprecated},
+	f := store.CatalogFilter{Q: in.Q, Deprecated: in.Deprecated, Names: in.Names}
+	var facets Facets
+	if in.Counted || in.FacetChoice != (FacetChoice{}) {
+		if facets, f.Names, err = c.facets(ctx, tenant, kind, in); err != nil {
+			return List{}, err
+		}
+	}
+	entries, more, total, err := store.CatalogPage(ctx, c.db, tenant, kind, f,
 		store.CatalogSort(in.Sort), at, name, forwards, in.Limit)
 	if err != nil {
 		return List{}, err
 	}
-	list := List{Items: make([]Item, len(entries)), Total: total}
+	list := List{Items: make([]Item, len(entries)), Total: total, Facets: facets}
 	for i, e := range entries {
 		list.Items[i] = Item{Entry: e.Entry, VersionInfo: e.VersionInfo}
 	}
@@ -86,6 +100,9 @@ func (in ListInput) filter() string {
 	text := strings.ToLower(strings.Join(strings.Fields(in.Q), " "))
 	if in.Deprecated != nil {
 		text += "\n" + strconv.FormatBool(*in.Deprecated)
+	}
+	if in.FacetChoice != (FacetChoice{}) {
+		text += fmt.Sprintf("\n%q", in.FacetChoice)
 	}
 	return text
 }

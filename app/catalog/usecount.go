@@ -1,24 +1,13 @@
 package catalog
 
 import (
-	"context"
-
 	"loom/app/loom"
 	"loom/app/store"
 )
 
-// UseCounts says for each entry of a kind how many other entries of the actor's
-// tenant name it, a service also under the names that it provides; those that nothing
-// names are left out. It reads the newest versions of the whole catalog, in one
-// query, however many entries are asked for.
-func (c *Catalog) UseCounts(ctx context.Context, actor loom.Actor, kind loom.EntityKind) (map[string]int, error) {
-	if _, err := readTenant(actor, kind); err != nil {
-		return nil, err
-	}
-	stored, err := store.NewestCatalogEntries(ctx, c.db, actor.Tenant, loom.TenantKinds...)
-	if err != nil {
-		return nil, err
-	}
+// useCounts says for each entry of a kind how many other entries of a catalog name it, a
+// service also under the names that it provides; those that nothing names are left out.
+func useCounts(stored []store.StoredEntry, kind loom.EntityKind) map[string]int {
 	// Services by the names under which they are found.
 	known := map[string][]string{}
 	for _, s := range stored {
@@ -49,5 +38,5 @@ func (c *Catalog) UseCounts(ctx context.Context, actor loom.Actor, kind loom.Ent
 			counts[name]++
 		}
 	}
-	return counts, nil
+	return counts
 }

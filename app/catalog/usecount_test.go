@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"loom/app/catalog"
 	"loom/app/loom"
 )
 
@@ -25,7 +26,8 @@ func TestUseCounts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := b.UseCounts(b.ctx, b.user, loom.KindService)
+	list, err := b.Entries(b.ctx, b.user, loom.KindService, catalog.ListInput{Counted: true})
+	got := list.Facets.Uses
 	if want := (map[string]int{"a": 3, "b": 1, "c": 1}); err != nil || got["a"] != want["a"] || got["b"] != want["b"] || got["c"] != want["c"] {
 		t.Errorf("counts are %v (%v), want %v", got, err, want)
 	}
@@ -41,8 +43,8 @@ func TestUseCounts(t *testing.T) {
 	}
 	stranger := b.admin
 	stranger.Tenant = "t-2"
-	if counts, err := b.UseCounts(b.ctx, stranger, loom.KindService); err != nil || len(counts) > 0 {
-		t.Errorf("another tenant counts %v (%v)", counts, err)
+	if list, err := b.Entries(b.ctx, stranger, loom.KindService, catalog.ListInput{Counted: true}); err != nil || len(list.Facets.Uses) > 0 {
+		t.Errorf("another tenant counts %v (%v)", list.Facets.Uses, err)
 	}
 }
 

@@ -31,7 +31,7 @@ type EditInput struct {
 // an administrator names an owner or lets Loom repair what the template does not, and Conflict, with an *EditConflict in its chain,
 // where the texts are not those that were seen.
 func (u *Clusters) Edit(ctx context.Context, actor loom.Actor, id loom.ClusterID, in EditInput) (loom.Cluster, error) {
-	errs := checkLabels(in.Labels)
+	errs := loom.CheckLabels(in.Labels)
 	if in.Description != nil {
 		errs = append(errs, checkStorable("description", *in.Description)...)
 		if len([]rune(*in.Description)) > loom.MaxDescription {

@@ -71,7 +71,7 @@ func (u *Clusters) Clusters(ctx context.Context, actor loom.Actor, in ListInput)
 	}
 	errs = append(errs, readSearch(in.Q, &f)...)
 	if len(in.Labels) > 0 {
-		errs = append(errs, checkLabels(in.Labels)...)
+		errs = append(errs, loom.CheckLabels(in.Labels)...)
 	}
 	errs = append(errs, checkStorable("template", in.Template)...)
 	errs = append(errs, checkStorable("provider", in.Provider)...)

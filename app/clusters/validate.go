@@ -3,7 +3,6 @@ package clusters
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -55,11 +54,7 @@ func contains[V any](m map[string]V) func(name string) bool {
 }
 
 // Limits of what a request may hold in its free-form parts.
-const (
-	maxLabels   = 50
-	maxLabelKey = 63
-	maxLabel    = 255
-)
+const ()
 
 // checkStorable finds what the database cannot store: the character NUL, text
 // that is not UTF-8, numbers beyond all bounds, bottomless nesting.
@@ -116,23 +111,7 @@ func checkTexts(in loom.CreateInput) []loom.FieldError {
 	errs = append(errs, checkStorable("providerFields", in.ProviderFields)...)
 	errs = append(errs, checkStorable("config", in.Config)...)
 	errs = append(errs, checkStorable("configPatch", in.ConfigPatch)...)
-	return append(errs, checkLabels(in.Labels)...)
-}
-
-func checkLabels(labels map[string]string) []loom.FieldError {
-	var errs []loom.FieldError
-	if len(labels) > maxLabels {
-		errs = append(errs, loom.FieldError{Field: "labels", Message: fmt.Sprintf("A cluster has at most %d labels.", maxLabels)})
-	}
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		if key == "" || len(key) > maxLabelKey || len(labels[key]) > maxLabel {
-			errs = append(errs, loom.FieldError{Field: "labels", Message: fmt.Sprintf(
-				"The key of a label has 1 to %d characters, its value at most %d.", maxLabelKey, maxLabel)})
-			break
-		}
-		errs = append(errs, checkStorable("labels", key+labels[key])...)
-	}
-	return errs
+	return append(errs, loom.CheckLabels(in.Labels)...)
 }
 
 func invalid(field, format string, args ...any) error {

@@ -18,6 +18,7 @@ func (b *Base) validate() []FieldError {
 	if n := utf8.RuneCountInString(b.Label); n > maxLabel {
 		errs = append(errs, FieldError{"label", fmt.Sprintf("A label has at most %d characters; this one has %d.", maxLabel, n)})
 	}
+	errs = append(errs, CheckLabels(b.Labels)...)
 	switch scheme := strings.ToLower(urlScheme(b.Icon)); scheme {
 	case "", "http", "https":
 	case "data":

@@ -60,12 +60,13 @@ func (k EntityKind) OneWord() string {
 // Base holds the fields shared by all catalog entries. Version
 // is assigned on write; whatever a body says is overwritten.
 type Base struct {
-	Name        string `json:"name" required:"true" new:"" own:"form page"`
-	Label       string `json:"label,omitempty" new:"" label:"Label" help:"What people see in lists and forms, instead of the name." own:"form page"`
-	Description string `json:"description,omitempty" new:"" label:"Description" help:"One or two sentences about what it is for." own:"form page"`
-	Icon        string `json:"icon,omitempty" label:"Icon" help:"The name of an icon, or a reference that begins with https: or data:image/." own:"form page"`
-	Version     int    `json:"version,omitempty" decode:"own" own:"form page"`
-	Deprecated  bool   `json:"deprecated,omitempty" label:"Deprecated" help:"Hidden from pickers. Entries that use it keep working." own:"form page"`
+	Name        string            `json:"name" required:"true" new:"" own:"form page"`
+	Label       string            `json:"label,omitempty" new:"" label:"Label" help:"What people see in lists and forms, instead of the name." own:"form page"`
+	Description string            `json:"description,omitempty" new:"" label:"Description" help:"One or two sentences about what it is for." own:"form page"`
+	Icon        string            `json:"icon,omitempty" label:"Icon" help:"The name of an icon, or a reference that begins with https: or data:image/." own:"form page"`
+	Labels      map[string]string `json:"labels,omitempty" label:"Labels" help:"One key=value on a line, to find the entry by." own:"form page"`
+	Version     int               `json:"version,omitempty" decode:"own" own:"form page"`
+	Deprecated  bool              `json:"deprecated,omitempty" label:"Deprecated" help:"Hidden from pickers. Entries that use it keep working." own:"form page"`
 }
 
 // Entry is any catalog entry.

@@ -17,6 +17,15 @@ type CatalogFilter struct {
 	// Q are words to be found in name, label or description, any case.
 	Q          string
 	Deprecated *bool
+	// Names, unless nil, are the entries that may be listed.
+	Names []string
+}
+
+func (f CatalogFilter) names() any {
+	if f.Names == nil {
+		return nil
+	}
+	return textArray(f.Names)
 }
 
 // CatalogSort is the order of a list of catalog entries.
@@ -29,7 +38,7 @@ const (
 )
 
 // catalogListHead gives the newest versions that match. The orders below page
-// through them: $5 (time) and $6 (name) are the keys of the cursor, $7 the limit.
+// through them: $6 (time) and $7 (name) are the keys of the cursor, $8 the limit.
 const catalogListHead = `
 WITH newest AS (
 	SELECT DISTINCT ON (name) kind, name, version, body, created_at, created_by FROM catalog_versions
@@ -41,18 +50,19 @@ WITH newest AS (
 		SELECT FROM regexp_split_to_table(lower($3), '\s+') AS word
 		WHERE word <> '' AND position(word IN lower(concat_ws(' ', name, body->>'label', body->>'description'))) = 0))
 	AND ($4::boolean IS NULL OR coalesce((body->>'deprecated')::boolean, false) = $4)
+	AND ($5::text[] IS NULL OR name = ANY ($5))
 )`
 
-const catalogListTail = ` SELECT kind, version, body, created_at, created_by FROM matching WHERE $5::timestamptz IS NOT NULL AND `
+const catalogListTail = ` SELECT kind, version, body, created_at, created_by FROM matching WHERE $6::timestamptz IS NOT NULL AND `
 
 var catalogListOrders = map[CatalogSort]map[bool]string{ // forwards?
 	CatalogByName: {
-		true:  `($6 = '' OR name > $6) ORDER BY name LIMIT $7`,
-		false: `($6 = '' OR name < $6) ORDER BY name DESC LIMIT $7`,
+		true:  `($7 = '' OR name > $7) ORDER BY name LIMIT $8`,
+		false: `($7 = '' OR name < $7) ORDER BY name DESC LIMIT $8`,
 	},
 	CatalogByUpdateTime: {
-		true:  `($6 = '' OR (created_at, name) < ($5, $6)) ORDER BY created_at DESC, name DESC LIMIT $7`,
-		false: `($6 = '' OR (created_at, name) > ($5, $6)) ORDER BY created_at, name LIMIT $7`,
+		true:  `($7 = '' OR (created_at, name) < ($6, $7)) ORDER BY created_at DESC, name DESC LIMIT $8`,
+		false: `($7 = '' OR (created_at, name) > ($6, $7)) ORDER BY created_at, name LIMIT $8`,
 	},
 }
 
@@ -74,7 +84,7 @@ func CatalogPage(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, k
 		max = limit + 1
 	}
 	var rows []catalogRow
-	if err := sqlx.SelectContext(ctx, q, &rows, catalogListHead+catalogListTail+order, tenant, kind, f.Q, f.Deprecated, at, name, max); err != nil {
+	if err := sqlx.SelectContext(ctx, q, &rows, catalogListHead+catalogListTail+order, tenant, kind, f.Q, f.Deprecated, f.names(), at, name, max); err != nil {
 		return nil, false, 0, wrap(err, "list %s", kind)
 	}
 	if limit >= 0 && len(rows) > limit {
@@ -86,7 +96,7 @@ func CatalogPage(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, k
 	if entries, err = convertCatalog(rows); err != nil {
 		return nil, false, 0, err
 	}
-	err = sqlx.GetContext(ctx, q, &total, catalogListHead+` SELECT count(*) FROM matching`, tenant, kind, f.Q, f.Deprecated)
+	err = sqlx.GetContext(ctx, q, &total, catalogListHead+` SELECT count(*) FROM matching`, tenant, kind, f.Q, f.Deprecated, f.names())
 	return entries, more, total, wrap(err, "count %s", kind)
 }
 

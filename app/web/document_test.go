@@ -39,7 +39,7 @@ var withoutDocument = map[string]string{
 	"GET /admin/services/{name}/export": "a file", "GET /admin/templates/{name}/export": "a file", "GET /admin/partials/{name}/export": "a file",
 	"GET /admin/providers/{name}/use": "asks where", "GET /admin/tests/{probe}": "the answer to a form",
 	"GET /admin/services/{name}/use": "asks where", "GET /admin/fix": "asks about several entries",
-	"GET /admin":                     "sums up several lists", "GET /system": "sums up several lists",
+	"GET /admin": "sums up several lists", "GET /system": "sums up several lists",
 }
 
 // TestEveryObjectHasItsJSON walks the routes: a page either is in the list above, or

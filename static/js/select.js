@@ -18,7 +18,7 @@ export function enhance(bar) {
     const box = head();
     if (box) { box.checked = chosen > 0 && chosen === boxes().length; box.indeterminate = chosen > 0 && !box.checked; }
     const count = region.querySelector('[data-bulk-count]');
-    const text = all()?.checked ? 'All that match are selected' : chosen === 1 ? '1 cluster selected' : `${chosen} clusters selected`;
+    const text = all()?.checked ? 'All that match are selected' : `${chosen} ${bar.dataset.noun}${chosen === 1 ? '' : 's'} selected`;
     if (count && count.textContent !== text) count.textContent = text;
   };
   show();

@@ -127,12 +127,19 @@ func (g FindingGroup) buttons() []ui.ButtonModel {
 	return list
 }
 
-func (g FindingGroup) state() ui.State {
-	if g.Severity == loom.FindingError {
+// FoundState is how grave a finding is, "" for none.
+func FoundState(severity loom.FindingSeverity) ui.State {
+	switch severity {
+	case loom.FindingError:
 		return ui.State{Word: "Error", Icon: "error", Tone: ui.ToneBad}
+	case loom.FindingWarning:
+		return ui.State{Word: "Warning", Icon: "alert", Tone: ui.ToneWarn}
 	}
-	return ui.State{Word: "Warning", Icon: "alert", Tone: ui.ToneWarn}
+	return ui.State{Word: "Good", Icon: "check", Tone: ui.ToneOK}
 }
+
+// key names an entry with the version that was shown, for forms about several.
+func (r EntryRow) key() string { return strconv.Itoa(r.Info.Version) + "." + r.Entry.Name }
 
 // NewNamed is the form for a new entry with its name filled in.
 func NewNamed(kind loom.EntityKind, name string) string {
@@ -154,6 +161,13 @@ func Fix(g loom.FindingGroup, fix loom.FindingFix) string {
 		pairs = append(pairs, FieldValue, value)
 	}
 	return route.Query(route.AdminFix(), pairs...)
+}
+
+// ReplaceModel asks which provider several entries, each kind/name, shall name instead of which.
+type ReplaceModel struct {
+	Entries []string
+	Fields  []ui.FieldModel
+	Back    string
 }
 
 // FixModel shows what a fix changes, and applies it. Choose are the entries to use instead, nil

@@ -10,6 +10,7 @@ import (
 	"loom/app/testkit/golden"
 	"loom/views/adminview"
 	"loom/views/formview"
+	"loom/views/sharedview"
 	"loom/views/ui"
 )
 
@@ -17,14 +18,17 @@ var now = time.Date(2026, time.June, 9, 14, 0, 0, 0, time.UTC)
 
 func head() adminview.HeadModel {
 	return adminview.HeadModel{Kind: loom.KindService, Name: "nginx", Deprecated: true, Tabs: []ui.Tab{{Label: "Details", Href: "/admin/services/nginx", Current: true}},
-		EditHref: "/e", DupHref: "/d", DeleteHref: "/x", Old: "This is version 1; the newest is 2.", OldAction: "Restore as new", OldHref: "/r"}
+		EditHref: "/e", Menu: []ui.MenuItem{{Label: "Duplicate", Href: "/d"}}, Old: "This is version 1; the newest is 2.", OldAction: "Restore as new", OldHref: "/r"}
 }
 
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	list := adminview.ListModel{Kind: loom.KindService, Now: now, NameSort: "/n", UpdateSort: "/u", NameOrder: ui.Ascending, Text: "1 service"}
 	full := list
-	full.Rows = []adminview.EntryRow{{Name: "nginx", Label: "Web <server>", Description: "Pages", Href: "/admin/services/nginx", Version: "3", Author: "ana", Updated: now, Deprecated: true}}
+	full.Rows = []adminview.EntryRow{{Entry: &loom.Base{Name: "nginx", Label: "Web <server>", Description: "Pages", Deprecated: true, Labels: map[string]string{"team": "<web>"}}, Href: "/admin/services/nginx", Icon: "box",
+		Info: loom.VersionInfo{Version: 3, Author: "ana", Time: now}, Uses: 2, Worst: loom.FindingError}}
+	full.Facets = []ui.FieldModel{{Name: "label", Label: "Label", Kind: ui.FieldSelect, Options: []ui.Option{{Label: "Any label"}}}}
+	full.Bulk = sharedview.BulkBar{Noun: "service", Total: 2, All: "2 services", Buttons: []ui.ButtonModel{{Label: "Delete", FormAction: "/bulk"}}}
 	filtered := list
 	filtered.Q, filtered.Filtered = "zzz", true
 	check := adminview.CheckModel{Checked: true, Problems: []adminview.Problem{{Path: "name", Message: "A name is required.", Line: 2, Column: 3}}, Warnings: []adminview.Problem{{Path: "Default services", Message: "There is no service “x”.", FieldID: "f-defaults-services"}}, Unknown: []string{"colour"}}

@@ -15,6 +15,7 @@ import (
 
 	"loom/app/loom"
 	"loom/views/formview"
+	"loom/views/sharedview"
 	"loom/views/ui"
 )
 
@@ -30,11 +31,13 @@ type OverviewModel struct {
 
 // ListModel is a list of entries of one kind.
 type ListModel struct {
-	Kind loom.EntityKind
-	Now  time.Time
-	Rows []EntryRow
-	Q    string
-	Show []ui.Option
+	Kind   loom.EntityKind
+	Now    time.Time
+	Rows   []EntryRow
+	Q      string
+	Show   []ui.Option
+	Facets []ui.FieldModel
+	Bulk   sharedview.BulkBar
 	// Filtered says that the list is narrowed down by Q or Show.
 	Filtered               bool
 	NameSort, UpdateSort   string
@@ -48,15 +51,17 @@ type ListModel struct {
 	Deleted bool
 }
 
-// EntryRow is an entry in a list.
+// EntryRow is an entry in a list, with who stored it and when.
 type EntryRow struct {
-	Name, Label, Description, Href string
-	Version                        string
-	Author                         string
-	Updated                        time.Time
-	Deprecated                     bool
-	// Used says how many entries name it, "" for none; UsesHref lists them.
-	Used, UsesHref string
+	Entry *loom.Base
+	Info  loom.VersionInfo
+	Href  string
+	// Icon is that of its tile.
+	Icon string
+	// Uses is how many entries name it; Worst is the worst that was found of it, "" for
+	// nothing.
+	Uses  int
+	Worst loom.FindingSeverity
 	// Test is how the last test of a provider went, TestTime when, TestHref its page; TestOld
 	// says that the provider was saved since.
 	Test     ui.State
@@ -67,15 +72,14 @@ type EntryRow struct {
 
 // HeadModel is the head of all pages of an entry.
 type HeadModel struct {
-	Kind              loom.EntityKind
-	Name              string
-	Label             string
-	Deprecated        bool
-	Tabs              []ui.Tab
-	EditHref, DupHref string
-	DeleteHref        string
-	// CreateHref leads to the form for a cluster from a template, empty for other kinds.
-	CreateHref string
+	Kind       loom.EntityKind
+	Name       string
+	Label      string
+	Deprecated bool
+	Tabs       []ui.Tab
+	EditHref   string
+	// Menu is what is done to it besides.
+	Menu []ui.MenuItem
 	// Old is a banner on a version that is not the newest, empty else.
 	Old, OldAction, OldHref string
 }

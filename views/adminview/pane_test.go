@@ -16,7 +16,7 @@ func TestGoldenEditing(t *testing.T) {
 	t.Parallel()
 	list := adminview.ListModel{Kind: loom.KindService, Now: now, Text: "1 service", CSV: "/csv", JSON: "/json", NameOrder: ui.Ascending}
 	gone := adminview.ListModel{Kind: loom.KindService, Now: now, Deleted: true, Filtered: true, Text: "1 service",
-		Rows: []adminview.EntryRow{{Name: "gone", Label: "Was <here>", Author: "ana", Updated: now, Href: "/new?deleted=1"}}}
+		Rows: []adminview.EntryRow{{Entry: &loom.Base{Name: "gone", Label: "Was <here>"}, Info: loom.VersionInfo{Author: "ana", Time: now}, Href: "/new?deleted=1"}}}
 	none := adminview.ListModel{Kind: loom.KindService, Deleted: true, Q: "zzz"}
 	golden.HTML(t, map[string]templ.Component{
 		"pane":         adminview.Pane(adminview.PaneModel{Text: `{"name": "<a>"}`, Of: "key", StepURL: "/step"}),

@@ -1,9 +1,9 @@
 package clusterview
 
 import (
-	"slices"
 	"time"
 
+	"loom/views/sharedview"
 	"loom/views/ui"
 )
 
@@ -39,7 +39,7 @@ type ListTable struct {
 	Pagination ui.PaginationModel
 	// MaySelect gives rows boxes, and the bar of what is done to several.
 	MaySelect bool
-	Bulk      BulkBar
+	Bulk      sharedview.BulkBar
 	// Empty is shown without rows.
 	Empty ui.EmptyModel
 }
@@ -71,77 +71,4 @@ type Row struct {
 	// Open leads to what its services serve, "" without links.
 	Open string
 	Menu []ui.MenuItem
-}
-
-// BulkBar is what can be done to the clusters that are selected.
-type BulkBar struct {
-	// Filters are names and values of the list's filters, for "select all".
-	Filters []string
-	Total   int
-	// All says how many "all" are: "213 clusters".
-	All string
-	// Owners says that other owners may be given to them.
-	Owners bool
-}
-
-// pairs are the filters that are set.
-func (m BulkBar) pairs() [][2]string {
-	var out [][2]string
-	for i := 0; i+1 < len(m.Filters); i += 2 {
-		if m.Filters[i+1] != "" {
-			out = append(out, [2]string{m.Filters[i], m.Filters[i+1]})
-		}
-	}
-	return out
-}
-
-// BulkModel asks about something that is done to several clusters.
-type BulkModel struct {
-	// Verb is the action in the path: "delete" or "lease".
-	Verb, Title, Intro string
-	Columns            []ui.Column
-	Rows               []BulkRow
-	// Facts sum the previews up.
-	Facts []ui.Def
-	// Warning is said above; Nothing is why there is nothing to do.
-	Warning, Nothing string
-	Errors           ui.FormErrors
-	// Fields are those of the form; Button does it.
-	Fields []ui.FieldModel
-	Button ui.ButtonModel
-	// Confirm is the text that has to be typed, "" for none.
-	Confirm string
-	Back    string
-}
-
-// BulkRow is a cluster with what would be done to it.
-type BulkRow struct {
-	// Key is sent with the form: the id with the revision that was shown; "" where
-	// nothing is done.
-	Key, Name, Href string
-	State           ui.State
-	Cells           []string
-	// WhyNot says why nothing is done to it.
-	WhyNot string
-}
-
-func (m BulkModel) some() bool {
-	return slices.ContainsFunc(m.Rows, func(r BulkRow) bool { return r.Key != "" })
-}
-
-// DoneModel tells what came of it.
-type DoneModel struct {
-	Title   string
-	Summary ui.BannerModel
-	Rows    []DoneRow
-	Back    string
-}
-
-// DoneRow is what came of one cluster.
-type DoneRow struct {
-	Name, Href string
-	OK         bool
-	Text       string
-	// More leads to the operation that was begun.
-	More, MoreHref string
 }

@@ -181,6 +181,12 @@ func AdminSegment(kind loom.EntityKind) string {
 // AdminKind lists the entries of a kind (GET) and makes one (POST).
 func AdminKind(kind loom.EntityKind) string { return join("admin", AdminSegment(kind)) }
 
+// AdminBulk is an action on several entries of a kind: "export", "label", "provider",
+// "deprecate" or "delete" (GET shows it, POST does it).
+func AdminBulk(kind loom.EntityKind, verb string) string {
+	return join("admin", "bulk", AdminSegment(kind), verb)
+}
+
 // AdminNew is the form for a new entry of a kind.
 func AdminNew(kind loom.EntityKind) string { return join("admin", AdminSegment(kind), "new") }
 

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"loom/app/catalog"
 	"loom/app/httpx"
@@ -72,7 +73,12 @@ const maxFixes = 100
 
 // readFix reads which findings to fix from an address or a form.
 func readFix(v url.Values) catalog.FixInput {
-	return catalog.FixInput{Code: loom.FindingCode(v.Get(adminview.FieldCode)), Values: v[adminview.FieldValue], Missing: loom.EntityKind(v.Get(adminview.FieldKind)),
+	var entries []catalog.EntryName
+	for _, entry := range v[adminview.FieldEntry] {
+		kind, name, _ := strings.Cut(entry, "/")
+		entries = append(entries, catalog.EntryName{Kind: loom.EntityKind(kind), Name: name})
+	}
+	return catalog.FixInput{Entries: entries, Code: loom.FindingCode(v.Get(adminview.FieldCode)), Values: v[adminview.FieldValue], Missing: loom.EntityKind(v.Get(adminview.FieldKind)),
 		Fix: loom.FindingFix(v.Get(adminview.FieldFix)), To: v.Get(adminview.FieldTo), Digest: v.Get(adminview.FieldDigest)}
 }
 
@@ -135,6 +141,9 @@ func (s *Server) showFix(w http.ResponseWriter, r *http.Request, actor loom.Acto
 	m.Hidden = []string{adminview.FieldCode, string(in.Code), adminview.FieldKind, string(in.Missing), adminview.FieldFix, string(in.Fix)}
 	for _, value := range in.Values {
 		m.Hidden = append(m.Hidden, adminview.FieldValue, value)
+	}
+	for _, e := range in.Entries {
+		m.Hidden = append(m.Hidden, adminview.FieldEntry, string(e.Kind)+"/"+e.Name)
 	}
 	for _, e := range fixed.Entries {
 		for _, c := range page.ChangesOf(e.Changes) {

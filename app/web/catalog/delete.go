@@ -65,18 +65,23 @@ func (s *Server) adminDelete(kind loom.EntityKind) httpx.ActorHandler {
 		if _, err := s.Catalog.Versions(r.Context(), actor, kind, name); err != nil {
 			return err
 		}
-		uses, err := s.usesOf(r, actor, kind, name)
-		if err != nil {
-			return err
-		}
-		if by := needing(usersOf(uses)); len(by) > 0 {
-			return loom.NewError(loom.Conflict, "The %s “%s” is not deleted: %s %s. Take it out there first, or deprecate it.", kind.Word(), name, loom.And(by[:min(len(by), maxAffected)]), nameIt(len(by)))
-		}
-		if err := s.Catalog.Delete(r.Context(), actor, kind, name, 0); err != nil {
+		if err := s.deleteEntry(r, actor, kind, name); err != nil {
 			return err
 		}
 		return s.Say(w, r, route.AdminKind(kind), deletedFlash(kind, name))
 	}
+}
+
+// deleteEntry deletes an entry that no template needs. Conflict.
+func (s *Server) deleteEntry(r *http.Request, actor loom.Actor, kind loom.EntityKind, name string) error {
+	uses, err := s.usesOf(r, actor, kind, name)
+	if err != nil {
+		return err
+	}
+	if by := needing(usersOf(uses)); len(by) > 0 {
+		return loom.NewError(loom.Conflict, "The %s “%s” is not deleted: %s %s. Remove it there first, or deprecate it.", kind.Word(), name, loom.And(by[:min(len(by), maxAffected)]), nameIt(len(by)))
+	}
+	return s.Catalog.Delete(r.Context(), actor, kind, name, 0)
 }
 
 // showDeleted lists what was deleted of a kind, to have it again.
@@ -91,16 +96,15 @@ func (s *Server) deletedList(w http.ResponseWriter, r *http.Request, actor loom.
 	if err != nil {
 		return err
 	}
-	m := listModel(kind, catalog.ListInput{Q: q}, showDeleted, catalog.List{})
+	m := listModel(listQuery{Kind: kind, Q: q, Show: showDeleted}, catalog.List{})
 	m.Deleted, m.Now, m.Text = true, s.Now(), ui.Count(len(found), kind.Word(), kind.Word()+"s")
 	if len(found) == catalog.MaxDeleted {
 		m.Text = "The last " + m.Text
 	}
 	m.Rows = nil
 	for _, d := range found {
-		meta := d.Entry.Meta()
 		m.Rows = append(m.Rows, adminview.EntryRow{
-			Name: meta.Name, Label: meta.Label, Description: meta.Description, Author: string(d.By), Updated: d.Time,
+			Entry: d.Entry.Meta(), Info: loom.VersionInfo{Author: d.By, Time: d.Time},
 			Href: route.Query(route.AdminNew(kind), fieldDeleted, strconv.FormatInt(d.ID, 10)),
 		})
 	}

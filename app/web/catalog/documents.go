@@ -76,6 +76,9 @@ func exampleOf(kind loom.EntityKind) string {
 // entryParams gives the API's parameters for those of a list of a kind.
 func entryParams(page url.Values) url.Values {
 	q := url.Values{"q": {page.Get(adminview.FieldQ)}, "sort": {page.Get(adminview.FieldSort)}}
+	for _, facet := range facetFields {
+		q.Set(facet, page.Get(facet))
+	}
 	switch page.Get(adminview.FieldShow) {
 	case showUsable:
 		q.Set("deprecated", "false")

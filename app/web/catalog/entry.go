@@ -3,6 +3,7 @@ package catalog
 import (
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/a-h/templ"
 
@@ -37,7 +38,7 @@ func entryHead(kind loom.EntityKind, entry loom.Entry, tab string) adminview.Hea
 	name := entry.Meta().Name
 	m := adminview.HeadModel{
 		Kind: kind, Name: name, Label: entry.Meta().Label, Deprecated: entry.Meta().Deprecated,
-		EditHref: route.AdminEntryEdit(kind, name), DupHref: adminview.Duplicate(kind, name), DeleteHref: route.AdminEntryDelete(kind, name),
+		EditHref: route.AdminEntryEdit(kind, name), Menu: entryMenu(kind, entry),
 	}
 	tabs := []ui.Tab{
 		{Label: tabDetails, Href: route.AdminEntry(kind, name)}, {Label: tabUses, Href: adminview.EntryUses(kind, name)},
@@ -49,13 +50,29 @@ func entryHead(kind loom.EntityKind, entry loom.Entry, tab string) adminview.Hea
 	}
 	if kind == loom.KindTemplate {
 		tabs = append(tabs, ui.Tab{Label: tabTry, Href: route.AdminTry(name)})
-		m.CreateHref = route.Query(route.ClusterNew(), "template", name)
 	}
 	for _, t := range tabs {
 		t.Current = t.Label == tab
 		m.Tabs = append(m.Tabs, t)
 	}
 	return m
+}
+
+// entryMenu is what is done to an entry besides editing it.
+func entryMenu(kind loom.EntityKind, entry loom.Entry) []ui.MenuItem {
+	name, remove := entry.Meta().Name, route.AdminEntryDelete(kind, entry.Meta().Name)
+	deprecate := ui.MenuItem{Label: "Deprecate", Icon: "ban", Post: route.Query(adminview.EntryDeprecate(kind, name), adminview.FieldDeprecated, "true")}
+	if entry.Meta().Deprecated {
+		deprecate = ui.MenuItem{Label: "Undeprecate", Icon: "check", Post: route.Query(adminview.EntryDeprecate(kind, name), adminview.FieldDeprecated, "false")}
+	}
+	items := []ui.MenuItem{
+		{Label: "Duplicate", Icon: "copy", Href: adminview.Duplicate(kind, name)}, {Label: "Export", Icon: "download", Href: adminview.EntryExport(kind, name), Attrs: templ.Attributes{"download": true}},
+		deprecate, {Label: "Delete", Icon: "trash", Href: remove, Danger: true, Divider: true, Attrs: ui.OpensDialog(remove)},
+	}
+	if kind == loom.KindTemplate {
+		items = append([]ui.MenuItem{{Label: "Create cluster", Icon: "plus", Href: route.Query(route.ClusterNew(), "template", name)}}, items...)
+	}
+	return items
 }
 
 // entryFrame is the frame of a page about an entry; last names the page when it
@@ -107,6 +124,9 @@ func (s *Server) adminEntry(kind loom.EntityKind) httpx.ActorHandler {
 
 func (s *Server) entryModel(kind loom.EntityKind, entry loom.Entry, info loom.VersionInfo) adminview.EntryModel {
 	facts, sections := definition(entry)
+	if labels := loom.LabelTexts(entry.Meta().Labels); len(labels) > 0 {
+		facts = append(facts, ui.Def{Term: "Labels", Text: strings.Join(labels, ", ")})
+	}
 	return adminview.EntryModel{
 		HeadModel: entryHead(kind, entry, tabDetails), Now: s.Now(), Description: entry.Meta().Description, Facts: facts, Sections: sections,
 		Updated: info.Time, Author: string(info.Author), Version: strconv.Itoa(info.Version),
@@ -242,28 +262,31 @@ func (s *Server) adminEntryExport(kind loom.EntityKind) httpx.ActorHandler {
 			return err
 		}
 		name := entry.Meta().Name
-		bundle, err := s.Catalog.ExportOf(r.Context(), actor, []catalog.EntryName{{Kind: kind, Name: name}}, false)
-		if err != nil {
-			return err
-		}
-		document, err := bundle.Document()
-		if err != nil {
-			return err
-		}
-		w.Header().Set("Content-Type", "application/json")
-		// A name holds nothing that would have to be quoted.
-		w.Header().Set("Content-Disposition", `attachment; filename="`+name+`.json"`)
-		_, _ = w.Write(document) // that the browser went away changes nothing
-		return nil
+		return s.sendBundle(w, r, actor, []catalog.EntryName{{Kind: kind, Name: name}}, name)
 	}
+}
+
+// sendBundle answers with entries as a bundle, in a file of a name that needs no quotes.
+func (s *Server) sendBundle(w http.ResponseWriter, r *http.Request, actor loom.Actor, names []catalog.EntryName, file string) error {
+	bundle, err := s.Catalog.ExportOf(r.Context(), actor, names, false)
+	if err != nil {
+		return err
+	}
+	document, err := bundle.Document()
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Disposition", `attachment; filename="`+file+`.json"`)
+	_, _ = w.Write(document) // that the browser went away changes nothing
+	return nil
 }
 
 // adminDeprecate takes an entry out of what is offered for choosing, or back into it,
 // as a new version.
 func (s *Server) adminDeprecate(kind loom.EntityKind) httpx.ActorHandler {
 	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-		f, err := page.ReadForm(w, r)
-		if err != nil {
+		if _, err := page.ReadForm(w, r); err != nil {
 			return err
 		}
 		entry, info, err := s.Catalog.Entry(r.Context(), actor, kind, entryName(r), 0)
@@ -271,7 +294,7 @@ func (s *Server) adminDeprecate(kind loom.EntityKind) httpx.ActorHandler {
 			return err
 		}
 		meta := entry.Meta()
-		deprecated := f.Get(adminview.FieldDeprecated) == "true"
+		deprecated := r.Form.Get(adminview.FieldDeprecated) == "true"
 		text := "It is so already."
 		if meta.Deprecated != deprecated {
 			meta.Deprecated = deprecated

@@ -24,7 +24,7 @@ func aboutSection(d formDraft, help string) form.Section {
 		name = form.Fixed{Path: form.At("name"), Label: "Name", Mono: true, Why: "It cannot be changed; duplicate the entry to have it under another name."}
 	}
 	described := func(name string, face ui.FieldModel) form.Part {
-		words := loom.Describe(d.Kind, name)
+		words := describedFace(d.Kind, name)
 		face.Label, face.Help = words.Label, words.Help
 		return form.Field{Path: form.At(name), Face: face}
 	}
@@ -32,6 +32,7 @@ func aboutSection(d formDraft, help string) form.Section {
 		name,
 		described("label", ui.FieldModel{Optional: true}),
 		described("description", ui.FieldModel{Kind: ui.FieldTextarea, Rows: 2, Optional: true}),
+		form.Labels{Path: form.At("labels"), Face: describedFace(d.Kind, "labels")},
 	}
 	for _, field := range loom.Described(loom.NewEntry(d.Kind)) {
 		if !field.OwnForm {
@@ -44,6 +45,12 @@ func aboutSection(d formDraft, help string) form.Section {
 			described("deprecated", ui.FieldModel{Kind: ui.FieldCheckbox}),
 		}},
 	)}
+}
+
+// describedFace is a field with the words of its description.
+func describedFace(kind loom.EntityKind, name string) ui.FieldModel {
+	words := loom.Describe(kind, name)
+	return ui.FieldModel{Label: words.Label, Help: words.Help}
 }
 
 // nameField is the field for the name of a new entry; whether it can be had is asked

@@ -54,6 +54,7 @@ func (s *Server) kindRoutes(kind loom.EntityKind) []page.Route {
 		page.Post(route.AdminValidate(kind), loom.Publish, s.adminValidate(kind)),
 		page.Post(route.AdminValidate(kind)+"/name", loom.Publish, s.adminValidateName(kind)),
 	}
+	routes = append(routes, s.bulkRoutes(kind)...)
 	switch kind {
 	case loom.KindService:
 		routes = append(routes, page.Get(entry+"/use", loom.Publish, s.adminServiceUse))

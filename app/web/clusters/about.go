@@ -2,10 +2,7 @@ package clusters
 
 import (
 	"encoding/json"
-	"fmt"
-	"maps"
 	"net/url"
-	"slices"
 	"strings"
 
 	"loom/app/catalog"
@@ -20,8 +17,7 @@ import (
 // aboutPart is the description of a cluster with its labels.
 func aboutPart(v clusters.ClusterView) clusterview.AboutModel {
 	m := clusterview.AboutModel{ID: v.ID, Description: v.Description}
-	for _, key := range slices.Sorted(maps.Keys(v.Labels)) {
-		label := key + "=" + v.Labels[key]
+	for _, label := range loom.LabelTexts(v.Labels) {
 		m.Labels = append(m.Labels, clusterview.LabelLink{Text: label, Href: route.Query(route.Clusters(), "label", label)})
 	}
 	if v.Status != loom.ClusterTerminated {
@@ -30,14 +26,8 @@ func aboutPart(v clusters.ClusterView) clusterview.AboutModel {
 	return m
 }
 
-// labelLines writes labels as readLabels reads them.
-func labelLines(all map[string]string) string {
-	var lines []string
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		lines = append(lines, key+"="+all[key])
-	}
-	return strings.Join(lines, "\n")
-}
+// labelLines writes labels as loom.ReadLabels reads them.
+func labelLines(all map[string]string) string { return strings.Join(loom.LabelTexts(all), "\n") }
 
 // clusterWriting is what stands in the form for description and labels: both texts, what
 // they were when the form was made, and against what somebody else wrote meanwhile.
@@ -71,12 +61,12 @@ func (c clusterWriting) input(v clusters.ClusterView) (in clusters.EditInput, er
 		in.Description = &c.description
 	}
 	if !c.known || strings.TrimSpace(c.labels) != strings.TrimSpace(c.seenLabels) {
-		in.Labels, errs = readLabels(c.labels)
+		in.Labels, errs = loom.ReadLabels(c.labels)
 	}
 	if c.known {
 		in.Seen = &clusters.EditedText{Description: c.seenDescription}
 		if in.Seen.Labels = v.Labels; c.seenLabels != labelLines(v.Labels) {
-			in.Seen.Labels, _ = readLabels(c.seenLabels)
+			in.Seen.Labels, _ = loom.ReadLabels(c.seenLabels)
 		}
 		if c.seenDescription == strings.ReplaceAll(v.Description, "\r\n", "\n") {
 			in.Seen.Description = v.Description
@@ -88,7 +78,7 @@ func (c clusterWriting) input(v clusters.ClusterView) (in clusters.EditInput, er
 // against makes the texts an answer to what somebody else stored meanwhile: it says what
 // they would change in that, and saving them now replaces it.
 func (c clusterWriting) against(stored clusters.EditedText) clusterWriting {
-	mine, _ := readLabels(c.labels)
+	mine, _ := loom.ReadLabels(c.labels)
 	tree := func(description string, labels map[string]string) any {
 		text, err := json.Marshal(map[string]any{"description": description, "labels": labels})
 		if err != nil {
@@ -112,28 +102,4 @@ func (c clusterWriting) against(stored clusters.EditedText) clusterWriting {
 	c.seenDescription, c.seenLabels = stored.Description, labelLines(stored.Labels)
 	c.clash = "Somebody else saved a change while you were editing. Copy what you need from theirs, keep yours, or take theirs."
 	return c
-}
-
-// readLabels reads key=value lines.
-func readLabels(text string) (map[string]string, []loom.FieldError) {
-	labels := map[string]string{}
-	var errs []loom.FieldError
-	for i, line := range strings.Split(text, "\n") {
-		line = strings.TrimSpace(line)
-		if line == "" {
-			continue
-		}
-		key, value, found := strings.Cut(line, "=")
-		key = strings.TrimSpace(key)
-		_, twice := labels[key]
-		switch {
-		case !found || key == "":
-			errs = append(errs, loom.FieldError{Field: "labels", Message: fmt.Sprintf("Line %d is “%.40s”; write key=value.", i+1, line)})
-		case twice:
-			errs = append(errs, loom.FieldError{Field: "labels", Message: fmt.Sprintf("Line %d: the label “%.40s” appears twice.", i+1, key)})
-		default:
-			labels[key] = strings.TrimSpace(value)
-		}
-	}
-	return labels, errs
 }

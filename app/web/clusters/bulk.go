@@ -14,8 +14,8 @@ import (
 	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/web/page"
-	"loom/views/clusterview"
 	"loom/views/route"
+	"loom/views/sharedview"
 	"loom/views/ui"
 )
 
@@ -75,11 +75,11 @@ func readBulkKey(text string) (id loom.ClusterID, revision int, ok bool) {
 	return id, revision, ok && err == nil
 }
 
-func bulkRow(c loom.ClusterSummary) clusterview.BulkRow {
-	return clusterview.BulkRow{Key: bulkKey(c.ID, c.Revision), Name: c.Name, Href: route.Cluster(c.ID), State: ui.ClusterState(c.Status)}
+func bulkRow(c loom.ClusterSummary) sharedview.BulkRow {
+	return sharedview.BulkRow{Key: bulkKey(c.ID, c.Revision), Name: c.Name, Href: route.Cluster(c.ID), State: ui.ClusterState(c.Status)}
 }
 
-func nothingChosen(m *clusterview.BulkModel) {
+func nothingChosen(m *sharedview.BulkModel) {
 	m.Nothing = "No cluster is selected. Tick some in the list first."
 }
 
@@ -93,7 +93,7 @@ func (s *Server) bulkDelete(w http.ResponseWriter, r *http.Request, actor loom.A
 }
 
 func (s *Server) showBulkDelete(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, c chosen, typed string) error {
-	m := clusterview.BulkModel{Verb: "delete", Title: "Delete clusters", Back: c.back, Warning: c.warning(),
+	m := sharedview.BulkModel{Noun: "cluster", Action: route.ClustersBulk("delete"), Title: "Delete clusters", Back: c.back, Warning: c.warning(),
 		Intro:   "This removes the machines with everything on them. It cannot be undone. Operations and logs stay readable.",
 		Columns: []ui.Column{{Label: "Cluster"}, {Label: "Status"}, {Label: "Nodes", Numeric: true}, {Label: "Tasks", Numeric: true}, {Label: "Services"}}}
 	nodes, tasks, doable := 0, 0, 0
@@ -135,13 +135,13 @@ func (s *Server) showBulkDelete(w http.ResponseWriter, r *http.Request, actor lo
 // deleteWords is what has to be typed.
 func deleteWords(n int) string { return "delete " + ui.Count(n, "cluster", "clusters") }
 
-func (s *Server) bulkPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, m clusterview.BulkModel) error {
-	return s.Render(w, r, actor, status, clusterPage(m.Title, "Clusters", ui.Crumb{Label: m.Title}), clusterview.BulkPage(m))
+func (s *Server) bulkPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, m sharedview.BulkModel) error {
+	return s.Render(w, r, actor, status, clusterPage(m.Title, "Clusters", ui.Crumb{Label: m.Title}), sharedview.BulkPage(m))
 }
 
 // readBulk reads a form about several clusters: those that are as they were shown, and
 // a row for each that is not.
-func (s *Server) readBulk(w http.ResponseWriter, r *http.Request, actor loom.Actor) (f url.Values, c chosen, changed []clusterview.DoneRow, err error) {
+func (s *Server) readBulk(w http.ResponseWriter, r *http.Request, actor loom.Actor) (f url.Values, c chosen, changed []sharedview.DoneRow, err error) {
 	if f, err = page.ReadForm(w, r); err != nil {
 		return nil, c, nil, err
 	}
@@ -159,9 +159,9 @@ func (s *Server) readBulk(w http.ResponseWriter, r *http.Request, actor loom.Act
 		item, there := now[id]
 		switch {
 		case !there:
-			changed = append(changed, clusterview.DoneRow{Name: id.String(), Href: route.Cluster(id), Text: "It no longer exists."})
+			changed = append(changed, sharedview.DoneRow{Name: id.String(), Href: route.Cluster(id), Text: "It no longer exists."})
 		case item.Revision != shown[id]:
-			changed = append(changed, clusterview.DoneRow{Name: item.Name, Href: route.Cluster(id), Text: "It has changed since it was shown, so nothing was done to it."})
+			changed = append(changed, sharedview.DoneRow{Name: item.Name, Href: route.Cluster(id), Text: "It has changed since it was shown, so nothing was done to it."})
 		default:
 			c.items = append(c.items, item)
 		}
@@ -180,7 +180,7 @@ func (s *Server) bulkDeleteDo(w http.ResponseWriter, r *http.Request, actor loom
 	}
 	begun := 0
 	for _, item := range c.items {
-		row := clusterview.DoneRow{Name: item.Name, Href: route.Cluster(item.ID)}
+		row := sharedview.DoneRow{Name: item.Name, Href: route.Cluster(item.ID)}
 		ref, err := s.Clusters.Delete(r.Context(), actor, item.ID, clusters.DeleteInput{})
 		if err != nil && !refused(err) {
 			return err
@@ -204,8 +204,8 @@ func refused(err error) bool {
 	return errors.Is(err, loom.NotFound) || errors.Is(err, loom.Conflict) || errors.Is(err, loom.Invalid) || errors.Is(err, loom.Forbidden) || errors.Is(err, loom.Exhausted)
 }
 
-func (s *Server) bulkDone(w http.ResponseWriter, r *http.Request, actor loom.Actor, title, said string, done int, rows []clusterview.DoneRow, back string) error {
-	m := clusterview.DoneModel{Title: title, Rows: rows, Back: back, Summary: ui.BannerModel{Tone: ui.ToneOK, Text: fmt.Sprintf(said, ui.Count(done, "cluster", "clusters"))}}
+func (s *Server) bulkDone(w http.ResponseWriter, r *http.Request, actor loom.Actor, title, said string, done int, rows []sharedview.DoneRow, back string) error {
+	m := sharedview.DoneModel{Noun: "cluster", Title: title, Rows: rows, Back: back, Summary: ui.BannerModel{Tone: ui.ToneOK, Text: fmt.Sprintf(said, ui.Count(done, "cluster", "clusters"))}}
 	if done == 0 {
 		m.Summary.Text = "Nothing was done."
 	}
@@ -215,7 +215,7 @@ func (s *Server) bulkDone(w http.ResponseWriter, r *http.Request, actor loom.Act
 		m.Summary.Text += map[bool]string{true: "it is.", false: "they are."}[failed == 1]
 	}
 	page := clusterPage(title, "Clusters", ui.Crumb{Label: title})
-	return s.Render(w, r, actor, http.StatusOK, page, clusterview.BulkDonePage(m))
+	return s.Render(w, r, actor, http.StatusOK, page, sharedview.BulkDonePage(m))
 }
 
 // bulkRestart shows what restarting the services of the selected clusters does.
@@ -224,7 +224,7 @@ func (s *Server) bulkRestart(w http.ResponseWriter, r *http.Request, actor loom.
 	if err != nil {
 		return err
 	}
-	m := clusterview.BulkModel{Verb: "restart", Title: "Restart clusters", Back: c.back, Warning: c.warning(),
+	m := sharedview.BulkModel{Noun: "cluster", Action: route.ClustersBulk("restart"), Title: "Restart clusters", Back: c.back, Warning: c.warning(),
 		Intro:   "Stops and starts all services in the order of their dependencies.",
 		Columns: []ui.Column{{Label: "Cluster"}, {Label: "Status"}, {Label: "Effect"}}}
 	for _, item := range c.items {
@@ -257,7 +257,7 @@ func (s *Server) bulkRestartDo(w http.ResponseWriter, r *http.Request, actor loo
 	}
 	begun := 0
 	for _, item := range c.items {
-		row := clusterview.DoneRow{Name: item.Name, Href: route.Cluster(item.ID)}
+		row := sharedview.DoneRow{Name: item.Name, Href: route.Cluster(item.ID)}
 		ref, err := s.Clusters.Begin(r.Context(), actor, clusters.PreviewInput{Kind: loom.ChangeRestart, Cluster: item.ID})
 		if err != nil && !refused(err) {
 			return err
@@ -283,7 +283,7 @@ func (s *Server) bulkLease(w http.ResponseWriter, r *http.Request, actor loom.Ac
 }
 
 func (s *Server) showBulkLease(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, c chosen, by, wrong string) error {
-	m := clusterview.BulkModel{Verb: "lease", Title: "Extend leases", Back: c.back, Warning: c.warning(),
+	m := sharedview.BulkModel{Noun: "cluster", Action: route.ClustersBulk("lease"), Title: "Extend leases", Back: c.back, Warning: c.warning(),
 		Intro:   "Each lease ends later by the time you give, as far as its template allows.",
 		Columns: []ui.Column{{Label: "Cluster"}, {Label: "Status"}, {Label: "Ends"}, {Label: "Maximum"}}}
 	see := ui.ViewerOf(r.Context())
@@ -333,7 +333,7 @@ func (s *Server) bulkLeaseDo(w http.ResponseWriter, r *http.Request, actor loom.
 	}
 	done, see := 0, ui.ViewerOf(r.Context())
 	for _, item := range c.items {
-		row := clusterview.DoneRow{Name: item.Name, Href: route.Cluster(item.ID)}
+		row := sharedview.DoneRow{Name: item.Name, Href: route.Cluster(item.ID)}
 		changed, err := s.prolong(r, actor, item.ID, time.Duration(millis)*time.Millisecond)
 		if err != nil && !refused(err) {
 			return err
@@ -399,7 +399,7 @@ func (s *Server) bulkOwner(w http.ResponseWriter, r *http.Request, actor loom.Ac
 }
 
 func (s *Server) showBulkOwner(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, c chosen, owner, wrong string) error {
-	m := clusterview.BulkModel{Verb: "owner", Title: "Change owner", Back: c.back, Warning: c.warning(),
+	m := sharedview.BulkModel{Noun: "cluster", Action: route.ClustersBulk("owner"), Title: "Change owner", Back: c.back, Warning: c.warning(),
 		Intro:   "The new owner gets full access to the cluster. The current owner loses it, unless an administrator. SSH keys of the current owner stay on the machines until these are replaced.",
 		Columns: []ui.Column{{Label: "Cluster"}, {Label: "Status"}, {Label: "Owner"}, {Label: "Template"}}}
 	for _, item := range c.items {
@@ -463,7 +463,7 @@ func (s *Server) bulkOwnerDo(w http.ResponseWriter, r *http.Request, actor loom.
 	}
 	to, done := loom.UserID(owner), 0
 	for _, item := range c.items {
-		row := clusterview.DoneRow{Name: item.Name, Href: route.Cluster(item.ID)}
+		row := sharedview.DoneRow{Name: item.Name, Href: route.Cluster(item.ID)}
 		if item.Owner.User == to {
 			row.Text = "It belongs to " + owner + " already."
 			rows = append(rows, row)

@@ -364,7 +364,7 @@ func readLease(in *form.Input) {
 
 func readLabelLines(in *form.Input) {
 	text, _ := in.Get("labels")
-	labels, errs := readLabels(text)
+	labels, errs := loom.ReadLabels(text)
 	for _, e := range errs {
 		in.Fail(form.At("labels"), text, e.Message)
 	}

@@ -13,6 +13,7 @@ import (
 	"loom/app/web/page"
 	"loom/views/clusterview"
 	"loom/views/route"
+	"loom/views/sharedview"
 	"loom/views/ui"
 )
 
@@ -204,55 +205,28 @@ func listChips(q listQuery, actor loom.Actor) []ui.Tab {
 }
 
 // healthWords are the values of the facet of health, what needs somebody first.
-var healthWords = []struct{ value, word string }{
-	{clusters.FacetFailed, "Failed"}, {string(loom.HealthFailing), "Failing"}, {string(loom.HealthDegraded), "Degraded"}, {clusters.FacetChanging, "Changing"},
-	{string(loom.HealthUnknown), "Unknown"}, {string(loom.HealthHealthy), "Healthy"}, {string(loom.HealthOff), "Not checked"},
+var healthWords = []page.FacetValue{
+	{Value: clusters.FacetFailed, Word: "Failed"}, {Value: string(loom.HealthFailing), Word: "Failing"}, {Value: string(loom.HealthDegraded), Word: "Degraded"}, {Value: clusters.FacetChanging, Word: "Changing"},
+	{Value: string(loom.HealthUnknown), Word: "Unknown"}, {Value: string(loom.HealthHealthy), Word: "Healthy"}, {Value: string(loom.HealthOff), Word: "Not checked"},
 }
 
 // leaseWords are the values of the facet of the lease.
-var leaseWords = []struct{ value, word string }{{"ended", "Expired"}, {"48h", "Expires in 48 hours"}, {"7d", "Expires in 7 days"}, {"30d", "Expires in 30 days"}, {"none", "No expiry"}}
+var leaseWords = []page.FacetValue{{Value: "ended", Word: "Expired"}, {Value: "48h", Word: "Expires in 48 hours"}, {Value: "7d", Word: "Expires in 7 days"}, {Value: "30d", Word: "Expires in 30 days"}, {Value: "none", Word: "No expiry"}}
 
 // listFacets are the choices that narrow a list, with how many clusters each has. The
 // history of what was deleted has neither health nor leases.
 func listFacets(q listQuery, counts clusters.Counts) []ui.FieldModel {
 	var facets []ui.FieldModel
-	facet := func(name, label, all, chosen string, values []struct{ value, word string }, found []clusters.FacetCount) {
-		f := ui.FieldModel{Name: name, Label: label, Kind: ui.FieldSelect, Optional: true, LabelHidden: true, Width: "s", Options: []ui.Option{{Label: all}}}
-		there := chosen == ""
-		for _, v := range values {
-			at := slices.IndexFunc(found, func(c clusters.FacetCount) bool { return c.Value == v.value })
-			if at < 0 && v.value != chosen {
-				continue
-			}
-			n := 0
-			if at >= 0 {
-				n = found[at].N
-			}
-			text := strconv.Itoa(n)
-			if counts.Many {
-				text += "+"
-			}
-			there = there || v.value == chosen
-			f.Options = append(f.Options, ui.Option{Value: v.value, Label: v.word + " (" + text + ")", Selected: v.value == chosen})
-		}
-		if !there { // an address may name anything
-			f.Options = append(f.Options, ui.Option{Value: chosen, Label: chosen, Selected: true})
-		}
-		if len(f.Options) > 1 {
+	facet := func(name, label, all, chosen string, values []page.FacetValue, found []clusters.FacetCount) {
+		if f, some := page.Facet(name, label, all, chosen, values, found, counts.Many); some {
 			facets = append(facets, f)
 		}
-	}
-	names := func(found []clusters.FacetCount) (values []struct{ value, word string }) {
-		for _, c := range found {
-			values = append(values, struct{ value, word string }{c.Value, c.Value})
-		}
-		return values
 	}
 	if !q.terminated() {
 		facet("health", "Health", "Any health", q.Health, healthWords, counts.Health)
 	}
-	facet("template", "Template", "Any template", q.Template, names(counts.Template), counts.Template)
-	facet("label", "Label", "Any label", q.Label, names(counts.Label), counts.Label)
+	facet("template", "Template", "Any template", q.Template, page.FacetNames(counts.Template), counts.Template)
+	facet("label", "Label", "Any label", q.Label, page.FacetNames(counts.Label), counts.Label)
 	if !q.terminated() {
 		facet("lease", "Lease", "Any lease", q.Lease, leaseWords, counts.Leases)
 	}
@@ -281,9 +255,21 @@ func (s *Server) listTable(actor loom.Actor, q listQuery, list clusters.List, ro
 	if list.Total > loom.RowChoices[0] {
 		t.Pagination.Sizes = pageSizes(q, rows)
 	}
-	t.Bulk = clusterview.BulkBar{Filters: q.filters(), Total: list.Total, All: manyClusters(list.Total), Owners: actor.May(loom.Administer, actor.InTenant()) == nil}
+	t.Bulk = sharedview.BulkBar{Noun: "cluster", Filters: q.filters(), Total: list.Total, All: manyClusters(list.Total), Buttons: bulkButtons(actor)}
 	t.Empty = emptyList(q)
 	return t
+}
+
+// bulkButtons are what can be done to several clusters.
+func bulkButtons(actor loom.Actor) []ui.ButtonModel {
+	button := func(verb, label, icon string, kind ui.ButtonKind) ui.ButtonModel {
+		return ui.ButtonModel{Label: label, Icon: icon, Kind: kind, Small: true, Submit: true, FormAction: route.ClustersBulk(verb)}
+	}
+	buttons := []ui.ButtonModel{button("lease", "Extend leases", "clock", ui.Secondary), button("restart", "Restart", "rotate", ui.Secondary)}
+	if actor.May(loom.Administer, actor.InTenant()) == nil {
+		buttons = append(buttons, button("owner", "Change owner", "user", ui.Secondary))
+	}
+	return append(buttons, button("delete", "Delete", "trash", ui.Danger))
 }
 
 // pageSizes are the links to the same list in pages of other lengths.
