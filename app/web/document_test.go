@@ -52,7 +52,8 @@ func TestEveryObjectHasItsJSON(t *testing.T) {
 		if !strings.HasPrefix(pattern, "GET ") || known[pattern] {
 			continue
 		}
-		if withoutDocument[pattern] == "" && !officeOnly(pattern) {
+		asksAboutSeveral := strings.HasPrefix(pattern, "GET /admin/bulk/")
+		if withoutDocument[pattern] == "" && !officeOnly(pattern) && !asksAboutSeveral {
 			t.Errorf("%s offers no JSON, and no reason is given", pattern)
 		}
 	}

@@ -4,7 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"loom/app/loom"
 	"loom/app/testkit"
+	"loom/views/route"
 )
 
 // TestListsWithoutScripts finds entries by facets and changes several of them, by forms alone.
@@ -42,7 +44,7 @@ func TestListsWithoutScripts(t *testing.T) {
 		shows(t, 200, "Done: 6 hardware types.")
 	v.get("/admin/hardware-types?show=deprecated").shows(t, 200, "6 hardware types")
 
-	bundle := v.get("/admin/bulk/hardware-types/export?" + "id=2.spare").shows(t, 200, `"spare"`).hides(t, "standard-large")
+	bundle := v.get("/admin/bulk/hardware-types/export?"+"id=2.spare").shows(t, 200, `"spare"`).hides(t, "standard-large")
 	if got := bundle.header.Get("Content-Disposition"); !strings.Contains(got, "hardwaretypes.json") {
 		t.Errorf("the bundle is %q", got)
 	}
@@ -65,4 +67,23 @@ func TestListsWithoutScripts(t *testing.T) {
 	v.get("/admin/image-types/ubuntu14?as=json").hides(t, "aws-us-west-1")
 	v.get("/admin/image-types/debian6?as=json").shows(t, 200, "aws-us-west-1")
 	r.signedIn("demo", "user").get("/admin/bulk/hardware-types/delete?all=1").shows(t, 403)
+}
+
+// TestBulkOfEachKind labels, deprecates and deletes an entry of each kind.
+func TestBulkOfEachKind(t *testing.T) {
+	t.Parallel()
+	r := newRooms(t)
+	v := r.signedIn("demo", "admin")
+	for _, kind := range loom.TenantKinds {
+		body := `{"name":"bulky"}`
+		if kind == loom.KindProvider {
+			body = `{"name":"bulky","providertype":"local"}`
+		}
+		v.post(route.AdminKind(kind), "body", body).goes(t, route.AdminEntry(kind, "bulky"))
+		v.post(route.AdminBulk(kind, "label"), "id", "1.bulky", "add", "team=web").shows(t, 200, "Labeled.")
+		v.get(route.AdminKind(kind)+"?label=team%3Dweb").shows(t, 200, route.AdminEntry(kind, "bulky"))
+		v.post(route.AdminBulk(kind, "deprecate"), "id", "2.bulky").shows(t, 200, "Deprecated.")
+		v.post(route.AdminBulk(kind, "delete"), "id", "3.bulky", "confirm", "delete 1 "+kind.Word()).shows(t, 200, "Deleted.")
+		v.get(route.AdminEntry(kind, "bulky")).shows(t, 404)
+	}
 }
