@@ -20,7 +20,7 @@ func mended(r *rand.Rand, s State) State {
 		d := to.Services[name]
 		switch r.IntN(8) {
 		case 0, 1, 2:
-			d.Version++
+			renew(&d)
 			to.Services[name] = d
 		case 3:
 			for i := range to.Nodes {

@@ -39,7 +39,7 @@ func randomOperation(t *testing.T, r *rand.Rand) (Change, loom.Plan) {
 	for _, state := range []*State{&change.Before, &change.After} {
 		state.Services = maps.Clone(state.Services)
 		for name, s := range state.Services {
-			s.Version++
+			renew(&s)
 			state.Services[name] = s
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // configures a follower of the changed services: its batches are halves.
 func FinishesBatch(action loom.ClusterAction, notifies bool) bool {
 	switch action {
-	case loom.ClusterUpgrade, loom.ClusterResize:
+	case loom.ClusterUpgrade, loom.ClusterResize, loom.ClusterUpdate:
 		return true
 	// One machine that does not answer keeps nobody off the others.
 	case loom.ClusterAuthorize, loom.RepairRestart, loom.RepairConfigure, loom.RepairReboot:

@@ -102,7 +102,7 @@ func batchesOf(change Change) map[loom.NodeID]int {
 func TestFinishesBatch(t *testing.T) {
 	t.Parallel()
 	for _, a := range loom.ClusterActions {
-		roll := a == loom.ClusterUpgrade || a == loom.ClusterResize || a == loom.ClusterAuthorize || slices.Contains(repairActions, a)
+		roll := a == loom.ClusterUpgrade || a == loom.ClusterResize || a == loom.ClusterUpdate || a == loom.ClusterAuthorize || slices.Contains(repairActions, a)
 		if FinishesBatch(a, false) != roll {
 			t.Errorf("%s: %t", a, !roll)
 		}

@@ -254,3 +254,13 @@ func (d *delta) conflicts(x, y int) bool {
 	}
 	return false
 }
+
+// StateOf is the layout of a snapshot.
+func StateOf(s loom.Snapshot) State {
+	return State{Nodes: s.Nodes, Services: s.Services, Config: s.Config}
+}
+
+// Snapshot is the state as it is stored, without the cluster's copies.
+func (s State) Snapshot() loom.Snapshot {
+	return loom.Snapshot{Nodes: s.Nodes, Services: s.Services, Config: s.Config}
+}

@@ -43,7 +43,7 @@ func randomChange(r *rand.Rand) Change {
 		for _, name := range names {
 			if r.IntN(3) == 0 {
 				s := defined[name]
-				s.Version++
+				renew(&s)
 				change.After.Services[name] = s
 			}
 		}

@@ -19,7 +19,18 @@ func follows(names ...string) func(*loom.Service) {
 	return func(s *loom.Service) { s.Follows = names }
 }
 
-func version(n int) func(*loom.Service) { return func(s *loom.Service) { s.Version = n } }
+func version(n int) func(*loom.Service) {
+	return func(s *loom.Service) {
+		s.Version = n - 1
+		renew(s)
+	}
+}
+
+// renew makes the next version of a service, which has to be put on machines.
+func renew(s *loom.Service) {
+	s.Version++
+	s.DefaultConfig = map[string]any{"version": s.Version}
+}
 
 // shop is a load balancer before web servers before a database.
 func shop(change ...func(*loom.Service)) map[string]loom.Service {
@@ -284,7 +295,7 @@ func BenchmarkUpgrade(b *testing.B) {
 	next := maps.Clone(defined)
 	for _, name := range []string{"data", "serve", "manage"} {
 		s := next[name]
-		s.Version++
+		renew(&s)
 		next[name] = s
 	}
 	change := Change{Before: State{Nodes: list, Services: defined}, After: State{Nodes: list, Services: next}, Batch: 10}

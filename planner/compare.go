@@ -120,6 +120,10 @@ func whyReplaced(before, after *loom.Node) string {
 		return fmt.Sprintf("Its hardware type changes from “%s” to “%s”.", before.HardwareType, after.HardwareType)
 	case before.ImageType != after.ImageType:
 		return fmt.Sprintf("Its image type changes from “%s” to “%s”.", before.ImageType, after.ImageType)
+	case before.Flavor != after.Flavor:
+		return fmt.Sprintf("Hardware type “%s” means “%s” now, not “%s”.", after.HardwareType, after.Flavor, before.Flavor)
+	case before.Image != after.Image:
+		return fmt.Sprintf("Image type “%s” means “%s” now, not “%s”.", after.ImageType, after.Image, before.Image)
 	}
 	return "It is repaired: a new machine takes its number and host name."
 }

@@ -97,10 +97,10 @@ func newDelta(change Change) (*delta, error) {
 }
 
 // differ reports whether another version of a service has to be put on machines.
-// What is only shown to people does not count.
+// What is only shown to people, or looked at from outside, does not count.
 func differ(before, after *loom.Service) bool {
-	return before.Version != after.Version ||
-		!reflect.DeepEqual(before.Provisioner, after.Provisioner) || !reflect.DeepEqual(before.Dependencies, after.Dependencies)
+	return !reflect.DeepEqual(before.Provisioner, after.Provisioner) || !reflect.DeepEqual(before.Dependencies, after.Dependencies) ||
+		!reflect.DeepEqual(before.Defaults(), after.Defaults())
 }
 
 func byID(nodes []loom.Node) map[loom.NodeID]*loom.Node {
@@ -163,12 +163,11 @@ func (d *delta) compare(n *nodeDelta, before, after *loom.Node, differs []bool, 
 			d.retained[s] = append(d.retained[s], int32(n.at))
 		}
 	}
-	retyped := before.HardwareType != after.HardwareType || before.ImageType != after.ImageType
-	switch {
-	case retyped && action != loom.ClusterRepair:
+	switch other := retyped(before, after); {
+	case other && action != loom.ClusterRepair:
 		n.roll = replaces
 		return
-	case retyped || before.Incarnation != after.Incarnation:
+	case other || before.Incarnation != after.Incarnation:
 		n.repaired = true
 		return
 	}

@@ -41,7 +41,7 @@ type RollbackInput struct {
 // RollbackInputOf begins the input of PlanRollback about an operation.
 func RollbackInputOf(l *loom.Lineage) RollbackInput {
 	course := ProgressOf(l.Plans)
-	in := RollbackInput{Plan: course.Plan, Begun: course.Begun, Done: course.Done, Before: State(l.Before), After: State(l.After)}
+	in := RollbackInput{Plan: course.Plan, Begun: course.Begun, Done: course.Done, Before: StateOf(l.Before), After: StateOf(l.After)}
 	in.After.Nodes = countIncarnations(course.Plan, l.Before.Nodes, l.After.Nodes)
 	if l.First != nil {
 		first := RollbackInputOf(l.First)

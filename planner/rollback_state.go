@@ -109,8 +109,9 @@ func (k *rollback) findMachine(f *nodeOutcome) {
 	}
 }
 
+// retyped reports whether nodes need machines of different kinds.
 func retyped(a, b *loom.Node) bool {
-	return a.HardwareType != b.HardwareType || a.ImageType != b.ImageType
+	return a.HardwareType != b.HardwareType || a.ImageType != b.ImageType || a.Flavor != b.Flavor || a.Image != b.Image
 }
 
 // mayExist reports whether there may be a machine to delete on a node that lost its own.

@@ -105,6 +105,7 @@ func (a *api) clusterActionRoutes() []route {
 		{"shrink", "Shrink", "Take nodes from a cluster", loom.ChangeShrink},
 		{"remove-services", "ServicesAdd", "Remove services from a cluster", loom.ChangeRemoveServices},
 		{"upgrade", "Upgrade?", "Bring services to their newest versions, batch by batch", loom.ChangeUpgrade},
+		{"update", "Update?", "Bring a cluster to versions of the entries that it is made of: template, services, and types of machines", loom.ChangeUpdate},
 		{"resize", "Resize", "Replace the machines of nodes by ones of another hardware type, batch by batch", loom.ChangeResize},
 		{"repair", "Repair", "Replace, restart, configure or reboot the machines of nodes; numbers and host names stay", loom.ChangeRepair},
 	} {

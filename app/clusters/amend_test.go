@@ -32,7 +32,7 @@ func TestAmendAService(t *testing.T) {
 	m.run(fault(loom.ActionConfigure, "web"))
 	b.ended(id, loom.OperationFailed, loom.ClusterIncomplete)
 	first := m.ran
-	b.save(b.tenant, loom.KindService, role("web"))
+	b.renew("web")
 	in := clusters.PreviewInput{Kind: loom.ChangeRetry, Cluster: id, Change: clusters.ChangeInput{Services: []string{"web"}}}
 	v, err := b.clusters.Preview(b.ctx, b.ana(), in)
 	if err != nil {

@@ -331,7 +331,7 @@ func (c *change) lockQuota(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantI
 // that have or may have a machine.
 func snapshot(ctx context.Context, tx *sqlx.Tx, c loom.Cluster) (*loom.Snapshot, error) {
 	nodes, err := store.NodesByCluster(ctx, tx, c.Owner.Tenant, c.ID)
-	return &loom.Snapshot{Nodes: living(nodes), Services: c.Services, Config: c.Config}, err
+	return &loom.Snapshot{Nodes: living(nodes), Services: c.Services, Config: c.Config, Template: &c.Template, Types: &c.Types}, err
 }
 
 // revalidate returns errClusterChanged, *stale or Exhausted unless the catalog, the numbers of
@@ -344,6 +344,19 @@ func (c *change) revalidate(ctx context.Context, tx *sqlx.Tx, tenant loom.Tenant
 			return err
 		}
 		if differs := compareVersions(versions, now); len(differs) > 0 {
+			return &stale{differs}
+		}
+	}
+	if len(c.Pinned) > 0 {
+		gone, err := store.MissingVersions(ctx, tx, tenant, c.Pinned)
+		if err != nil {
+			return err
+		}
+		var differs []string
+		for _, v := range gone {
+			differs = append(differs, fmt.Sprintf("Version %d of the %s “%s” is gone.", v.Version, v.Kind.Word(), v.Name))
+		}
+		if len(differs) > 0 {
 			return &stale{differs}
 		}
 	}
@@ -414,6 +427,11 @@ func (u *Clusters) begin(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, see
 	// Before the plan is stored: a hook that is asked hears what the nodes are to be.
 	if err := store.SetLayout(ctx, tx, actor.Tenant, cluster.ID, c.newLayout(was)); err != nil {
 		return none, err
+	}
+	if c.After.Template != nil {
+		if err := store.SetClusterTemplate(ctx, tx, actor.Tenant, cluster.ID, *c.After.Template, nil); err != nil {
+			return none, err
+		}
 	}
 	if cluster.DeleteWanted != "" {
 		if err := store.SetDeleteWanted(ctx, tx, actor.Tenant, cluster.ID, ""); err != nil {

@@ -40,65 +40,23 @@ func (u *Clusters) readCatalog(ctx context.Context, tenant loom.TenantID, templa
 // readCatalogWith is readCatalog with a template, unless nil, that stands in for the
 // stored one of the name.
 func (u *Clusters) readCatalogWith(ctx context.Context, tenant loom.TenantID, template string, draft *loom.Template, provider string) (*catalogView, error) {
-	entries, err := store.NewestCatalogEntries(ctx, u.db, tenant, loom.TenantKinds...)
+	w, err := u.readWorld(ctx, tenant, loom.TenantKinds...)
 	if err != nil {
 		return nil, err
 	}
-	cv := &catalogView{services: map[string]loom.Service{}}
-	templates := map[string]*loom.Template{}
-	partials := map[string]*loom.PartialTemplate{}
-	providers := map[string]*loom.Provider{}
-	for _, stored := range entries {
-		switch e := stored.Entry.(type) {
-		case *loom.Template:
-			templates[e.Name] = e
-		case *loom.PartialTemplate:
-			partials[e.Name] = e
-		case *loom.Provider:
-			providers[e.Name] = e
-			if !e.Deprecated {
-				cv.providers = append(cv.providers, e.Name)
-			}
-		case *loom.Service:
-			cv.services[e.Name] = *e
-		case *loom.HardwareType:
-			cv.hardware = append(cv.hardware, *e)
-		case *loom.ImageType:
-			cv.images = append(cv.images, *e)
-		}
-	}
 	if draft != nil {
-		templates[template] = draft
+		w.templates[template] = draft
 	}
-	t, ok := templates[template]
-	if !ok {
+	cv := &catalogView{services: w.services, hardware: w.hardware, images: w.images, providers: w.offered}
+	if _, ok := w.templates[template]; !ok {
 		err := missing("clusterTemplate", "There is no template “%s”.", template)
-		if _, known := providers[provider]; provider != "" && !known {
+		if _, known := w.providers[provider]; provider != "" && !known {
 			e := loom.AsError(err)
 			e.Fields = append(e.Fields, unknownProvider(provider))
 		}
 		return nil, err
 	}
-	cv.use(loom.KindTemplate, &t.Base)
-	cv.template, err = loom.MergeTemplate(*t, loom.TemplateLookup{
-		Template: func(name string) (loom.Template, error) {
-			parent, ok := templates[name]
-			if !ok {
-				return loom.Template{}, loom.NewError(loom.NotFound, "There is no template “%s”.", name)
-			}
-			cv.use(loom.KindTemplate, &parent.Base)
-			return *parent, nil
-		},
-		Partial: func(name string) (loom.PartialTemplate, error) {
-			partial, ok := partials[name]
-			if !ok {
-				return loom.PartialTemplate{}, loom.NewError(loom.NotFound, "There is no partial template “%s”.", name)
-			}
-			cv.use(loom.KindPartialTemplate, &partial.Base)
-			return *partial, nil
-		},
-	})
-	if err != nil {
+	if cv.template, err = w.template(template, cv.use); err != nil {
 		return nil, templateError(template, err)
 	}
 	if provider == "" {
@@ -107,7 +65,7 @@ func (u *Clusters) readCatalogWith(ctx context.Context, tenant loom.TenantID, te
 	if provider == "" {
 		return cv, missing("provider", "Choose a provider; the template names none.")
 	}
-	p, ok := providers[provider]
+	p, ok := w.providers[provider]
 	if !ok {
 		f := unknownProvider(provider)
 		return cv, missing(f.Field, "%s", f.Message)
@@ -338,20 +296,11 @@ func (cv *catalogView) serviceFor() map[string]string {
 
 // readTypes reads the hardware and image types of the catalog.
 func (u *Clusters) readTypes(ctx context.Context, tenant loom.TenantID) (*catalogView, error) {
-	entries, err := store.NewestCatalogEntries(ctx, u.db, tenant, loom.KindHardwareType, loom.KindImageType)
+	w, err := u.readWorld(ctx, tenant, loom.KindHardwareType, loom.KindImageType)
 	if err != nil {
 		return nil, err
 	}
-	cv := &catalogView{}
-	for _, stored := range entries {
-		switch e := stored.Entry.(type) {
-		case *loom.HardwareType:
-			cv.hardware = append(cv.hardware, *e)
-		case *loom.ImageType:
-			cv.images = append(cv.images, *e)
-		}
-	}
-	return cv, nil
+	return &catalogView{hardware: w.hardware, images: w.images}, nil
 }
 
 // automatorsOf returns the automator types that any action of the services uses.

@@ -47,8 +47,10 @@ type change struct {
 	Followed *followUp   `json:"followed,omitempty"`
 	// Types are the entries of the types of machines that are to be made, Versions the
 	// catalog entries that must still be the newest ones.
-	Types    store.TypeSettings   `json:"types"`
+	Types    loom.TypeSettings    `json:"types"`
 	Versions []store.EntryVersion `json:"versions"`
+	// Pinned are versions that an update brings, which must still be there.
+	Pinned []store.EntryVersion `json:"pinned,omitempty"`
 	// OnFailure is what a failure of the operation does, "" where there is no operation.
 	OnFailure string `json:"onFailure"`
 	// Fields are the provider fields of the request, sensitive ones left out; those
@@ -117,6 +119,7 @@ var kinds = map[loom.ChangeKind]*kind{
 	loom.ChangeExpand:         {draft: layoutDraft(draftExpand), plan: planLayout, layout: true, show: showLayout, summary: summarizeExpand},
 	loom.ChangeShrink:         {members: livingMembers, draft: layoutDraft(draftShrink), plan: planLayout, layout: true, show: showLayout, summary: summarizeShrink},
 	loom.ChangeUpgrade:        {draft: layoutDraft(draftUpgrade), plan: planLayout, layout: true, installs: true, show: showLayout, summary: summarizeUpgrade, configFrom: fromNewVersions},
+	loom.ChangeUpdate:         {check: checkUpdate, draft: layoutDraft(draftUpdate), plan: planLayout, layout: true, installs: true, show: showUpdate, summary: summarizeUpdate, configFrom: fromNewVersions},
 	loom.ChangeResize:         {draft: layoutDraft(draftResize), plan: planLayout, layout: true, show: showLayout, summary: summarizeResize},
 	loom.ChangeRepair:         {check: checkRepair, members: repairable, draft: layoutDraft(draftRepair), plan: planLayout, layout: true, show: showLayout, summary: summarizeRepair},
 	loom.ChangeRollback:       {members: livingMembers, draft: draftRollback, plan: planRollback, layout: true, show: showLayout, summary: summarizeRollback, configFrom: "It was so before."},
@@ -150,7 +153,7 @@ func kindOf(c *change) *kind {
 func newChange(in PreviewInput, of *kind) *change {
 	return &change{
 		Kind: in.Kind, Action: in.Kind.Change().Action, Input: in, of: of, Versions: []store.EntryVersion{}, Warnings: []string{},
-		Types: store.TypeSettings{Hardware: map[string]map[string]string{}, Image: map[string]map[string]string{}},
+		Types: loom.TypeSettings{Hardware: map[string]map[string]string{}, Image: map[string]map[string]string{}},
 	}
 }
 
@@ -332,7 +335,7 @@ func (c *change) newLayout(was *loom.Snapshot) store.NewLayout {
 	if c.Followed != nil {
 		return c.followedLayout(was)
 	}
-	l := store.NewLayout{Made: c.added(), TypeSettings: c.Types}
+	l := store.NewLayout{Made: c.added(), Types: c.Types}
 	if c.Kind != loom.ChangeDelete && !reflect.DeepEqual(versionsOf(c.Before.Services), versionsOf(c.After.Services)) {
 		l.Services = c.After.Services
 	}

@@ -154,9 +154,9 @@ func (u *Clusters) insert(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, c 
 	cluster, err := store.InsertCluster(ctx, tx, actor.Tenant, store.NewCluster{
 		Cluster: loom.Cluster{
 			ID: c.Cluster, Name: c.Name, Description: c.Input.Create.Description, Owner: actor.Account(), Status: loom.ClusterPending,
-			Provider: present, ProviderFields: c.Input.Create.ProviderFields, Template: *c.After.Template, Services: c.After.Services, Config: c.After.Config, Labels: c.Input.Create.Labels, DNSSuffix: c.New.Suffix,
+			Provider: present, ProviderFields: c.Input.Create.ProviderFields, Template: *c.After.Template, Services: c.After.Services, Types: c.Types, Config: c.After.Config, Labels: c.Input.Create.Labels, DNSSuffix: c.New.Suffix,
 		},
-		TypeSettings: c.Types, LeaseMillis: c.New.Lease,
+		LeaseMillis: c.New.Lease,
 	})
 	if err != nil {
 		return none, err

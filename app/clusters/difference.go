@@ -337,6 +337,9 @@ func showLayout(v *PreviewView, c *change, list *changeList) error {
 		}
 	}
 	list.config(c)
+	if c.After.Template != nil {
+		list.documents("template", "", document(c.Before.Template), document(c.After.Template), nil)
+	}
 	list.machines("create", diff.Made)
 	list.machines("replace", diff.Replaced)
 	list.machines("remove", diff.Removed)

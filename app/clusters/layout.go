@@ -22,7 +22,7 @@ func layoutDraft(draft func(ctx context.Context, u *Clusters, r request, c *chan
 			return err
 		}
 		err := draft(ctx, u, r, c)
-		if err != nil || c.Kind == loom.ChangeUpgrade { // which has looked at its own config
+		if err != nil || c.Kind == loom.ChangeUpgrade || c.Kind == loom.ChangeUpdate { // which have looked at their own config
 			return err
 		}
 		return c.checkConfig(r.cluster.Owner.User, &r.cluster.Template, "config", r.cluster.Config)

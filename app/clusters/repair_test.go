@@ -269,7 +269,7 @@ func TestRepairFinishesWhatFailed(t *testing.T) {
 	b.ended(id, loom.OperationFailed, loom.ClusterInconsistent)
 	v = b.repairs(id, 1000)
 	if !slices.ContainsFunc(v.Warnings, func(w string) bool {
-		return strings.Contains(w, "(update) did not finish") && strings.Contains(w, "retry")
+		return strings.Contains(w, "(update services) did not finish") && strings.Contains(w, "retry")
 	}) {
 		t.Errorf("warnings %v", v.Warnings)
 	}

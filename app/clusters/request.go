@@ -52,6 +52,9 @@ type ChangeInput struct {
 	// Services are those to remove, to upgrade or to repair, or whose nodes get other
 	// hardware; none means all where that is allowed, and those that should run in a repair.
 	Services []string
+	// Entries are what an update brings, in the named versions: 0 is the newest. None means
+	// the newest of all that the cluster is made of.
+	Entries []store.EntryVersion `json:",omitempty"`
 	// HardwareType is the one that a resize leads to.
 	HardwareType string
 	// Batch is how many nodes are changed at a time; 0 counts as 1.

@@ -356,7 +356,7 @@ func (f *followUp) lineage(ctx context.Context, q sqlx.ExtContext, tenant loom.T
 	if err != nil {
 		return nil, err
 	}
-	return store.LineageOf(ctx, q, tenant, op, loom.Snapshot(f.Goal))
+	return store.LineageOf(ctx, q, tenant, op, f.Goal.Snapshot())
 }
 
 // planAmended plans what leads on from what failed.
@@ -480,7 +480,7 @@ func (c *change) followedLayout(was *loom.Snapshot) store.NewLayout {
 	for _, n := range to.Nodes {
 		stays[n.ID] = true
 	}
-	var l store.NewLayout
+	l := store.NewLayout{Types: c.Types}
 	for _, n := range to.Nodes {
 		if slices.Contains(f.Unrecorded, n.ID) {
 			l.Made = append(l.Made, n)

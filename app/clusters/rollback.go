@@ -22,8 +22,16 @@ func draftRollback(ctx context.Context, u *Clusters, r request, c *change) error
 		return err
 	}
 	f := &followUp{Of: in.Operation}
-	if c.After.State, err = u.layoutBefore(ctx, cluster, op); err != nil {
+	before, err := u.layoutBefore(ctx, cluster, op)
+	if err != nil {
 		return err
+	}
+	c.After.State = planner.StateOf(before)
+	if before.Template != nil && !sameJSON(document(cluster.Template), document(*before.Template)) {
+		c.Before.Template, c.After.Template = &cluster.Template, before.Template
+	}
+	if before.Types != nil && !sameJSON(cluster.Types, *before.Types) {
+		c.Types = *before.Types
 	}
 	if err := u.readPresent(ctx, cluster, f, c.After.Nodes...); err != nil {
 		return err
@@ -40,7 +48,7 @@ func draftRollback(ctx context.Context, u *Clusters, r request, c *change) error
 	if cluster.Protected && (len(c.removed()) > 0 || deletes(c.plan)) {
 		return isProtected()
 	}
-	if f.Failed == 0 && len(c.plan.Tasks) == 0 && !c.SetsConfig && sameLayout(f.Goal, c.After.State) {
+	if f.Failed == 0 && len(c.plan.Tasks) == 0 && !c.SetsConfig && c.After.Template == nil && len(c.Types.Hardware)+len(c.Types.Image) == 0 && sameLayout(f.Goal, c.After.State) {
 		return loom.NewError(loom.Conflict, "The cluster is as it was before operation %d; there is nothing to roll back.", in.Operation)
 	}
 	return nil
@@ -56,25 +64,25 @@ func isProtected() error {
 }
 
 // layoutBefore is the layout before an operation: no node before the create.
-func (u *Clusters) layoutBefore(ctx context.Context, cluster loom.Cluster, op loom.Operation) (planner.State, error) {
+func (u *Clusters) layoutBefore(ctx context.Context, cluster loom.Cluster, op loom.Operation) (loom.Snapshot, error) {
 	switch op.Action {
 	case loom.ClusterDelete:
-		return planner.State{}, loom.NewError(loom.Conflict, "Operation %d is a delete, which cannot be rolled back: what it took is gone.", op.Ref.Number)
+		return loom.Snapshot{}, loom.NewError(loom.Conflict, "Operation %d is a delete, which cannot be rolled back: what it took is gone.", op.Ref.Number)
 	case loom.ClusterCreate:
-		return planner.State{Nodes: []loom.Node{}, Services: map[string]loom.Service{}, Config: cluster.Config}, nil
+		return loom.Snapshot{Nodes: []loom.Node{}, Services: map[string]loom.Service{}, Config: cluster.Config}, nil
 	}
 	for op.Mends || op.Retries { // they go on with it, and go back to before it
 		var err error
 		if op, err = u.operationOf(ctx, cluster, op.Concerns); err != nil {
-			return planner.State{}, err
+			return loom.Snapshot{}, err
 		}
 	}
 	before, err := store.SnapshotBefore(ctx, u.db, cluster.Owner.Tenant, op.Ref)
 	if err != nil {
-		return planner.State{}, err
+		return loom.Snapshot{}, err
 	}
 	if before == nil {
-		return planner.State{}, loom.NewError(loom.Conflict,
+		return loom.Snapshot{}, loom.NewError(loom.Conflict,
 			"Operation %d was begun by an earlier release, which did not keep the layout before it; it cannot be rolled back.", op.Ref.Number)
 	}
 	// Nodes that were on their way out then have no place to come back to.
@@ -82,7 +90,8 @@ func (u *Clusters) layoutBefore(ctx context.Context, cluster loom.Cluster, op lo
 	if nodes == nil {
 		nodes = []loom.Node{}
 	}
-	return planner.State{Nodes: nodes, Services: servicesOn(nodes, before.Services), Config: before.Config}, nil
+	before.Nodes, before.Services = nodes, servicesOn(nodes, before.Services)
+	return *before, nil
 }
 
 // readPresent finds what is there: the newest operation that left things half done,
@@ -126,7 +135,7 @@ func (u *Clusters) readPresent(ctx context.Context, cluster loom.Cluster, f *fol
 		if err != nil || goal == nil {
 			return err
 		}
-		f.Goal = planner.State(*goal)
+		f.Goal = planner.StateOf(*goal)
 	}
 	return nil
 }
@@ -160,7 +169,7 @@ func planRollback(ctx context.Context, u *Clusters, c *change, tenant loom.Tenan
 // them in the same versions.
 func sameLayout(a, b planner.State) bool {
 	return slices.EqualFunc(a.Nodes, b.Nodes, func(x, y loom.Node) bool {
-		return x.ID == y.ID && x.HardwareType == y.HardwareType && x.ImageType == y.ImageType && slices.Equal(x.Services, y.Services)
+		return x.ID == y.ID && x.HardwareType == y.HardwareType && x.ImageType == y.ImageType && x.Flavor == y.Flavor && x.Image == y.Image && slices.Equal(x.Services, y.Services)
 	}) && maps.Equal(versionsOf(servicesOn(a.Nodes, a.Services)), versionsOf(servicesOn(b.Nodes, b.Services)))
 }
 

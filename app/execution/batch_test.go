@@ -33,7 +33,7 @@ func (w *world) rolls(onFailure string) {
 			return loom.Operation{}, err
 		}
 		was := cluster.Services["web"]
-		was.Version = 7
+		was.Version, was.DefaultConfig = 7, map[string]any{"older": true}
 		return store.InsertPlan(ctx, tx, store.NewOperation{Tenant: "t1", Cluster: w.cluster, Action: plan.Action, RequestedBy: "ana", OnFailure: onFailure,
 			Before: &loom.Snapshot{Nodes: nodes, Services: map[string]loom.Service{"web": was}, Config: cluster.Config}}, plan)
 	})

@@ -13,7 +13,7 @@ func TestWhyNotFollowsTheTable(t *testing.T) {
 	// One letter per status in which the verb may begin.
 	table := map[loom.ChangeKind]string{
 		loom.ChangeConfigure: "A i I", loom.ChangeAddServices: "A", loom.ChangeRemoveServices: "A i I", loom.ChangeStart: "A",
-		loom.ChangeStop: "A", loom.ChangeRestart: "A", loom.ChangeExpand: "A", loom.ChangeShrink: "A", loom.ChangeUpgrade: "A",
+		loom.ChangeStop: "A", loom.ChangeRestart: "A", loom.ChangeExpand: "A", loom.ChangeShrink: "A", loom.ChangeUpgrade: "A", loom.ChangeUpdate: "A",
 		loom.ChangeResize: "A", loom.ChangeRepair: "A i I", loom.ChangeRollback: "A i I", loom.ChangeRetry: "i I",
 		loom.ChangeSync: "A", loom.ChangeAuthorize: "A", loom.ChangeDelete: "A i I", loom.ChangeLease: "A i I", loom.ChangeEdit: "P A i I",
 		loom.ChangeAbort: "P", loom.ChangePause: "P", loom.ChangeResume: "",

@@ -21,6 +21,7 @@ const (
 	ChangeExpand         ChangeKind = "expand"
 	ChangeShrink         ChangeKind = "shrink"
 	ChangeUpgrade        ChangeKind = "upgrade"
+	ChangeUpdate         ChangeKind = "update"
 	ChangeResize         ChangeKind = "resize"
 	ChangeRepair         ChangeKind = "repair"
 	ChangeRollback       ChangeKind = "rollback"
@@ -54,6 +55,7 @@ const (
 	ClusterExpand               ClusterAction = "cluster_expand"
 	ClusterShrink               ClusterAction = "cluster_shrink"
 	ClusterUpgrade              ClusterAction = "cluster_upgrade"
+	ClusterUpdate               ClusterAction = "cluster_update"
 	ClusterResize               ClusterAction = "cluster_resize"
 	ClusterRepair               ClusterAction = "cluster_repair"
 	RepairRestart               ClusterAction = "repair_restart"
@@ -66,7 +68,7 @@ const (
 // ClusterActions lists every cluster action, in the order in which filters offer them.
 var ClusterActions = []ClusterAction{
 	ClusterCreate, ClusterDelete, ClusterConfigure, ClusterConfigureWithRestart, StartServices, StopServices, RestartServices, AddServices,
-	RemoveServices, ClusterExpand, ClusterShrink, ClusterUpgrade, ClusterResize, ClusterRepair, RepairRestart, RepairConfigure, RepairReboot,
+	RemoveServices, ClusterExpand, ClusterShrink, ClusterUpgrade, ClusterUpdate, ClusterResize, ClusterRepair, RepairRestart, RepairConfigure, RepairReboot,
 	Rollback, ClusterAuthorize,
 }
 
@@ -165,7 +167,8 @@ var Changes = []Change{
 	{Kind: ChangeExpand, Action: ClusterExpand, Verb: "scale up", Doing: "Scaling up", Done: "Scaled up", Title: "Scale", Previewed: true, Allowed: whenActive},
 	{Kind: ChangeShrink, Action: ClusterShrink, Verb: "scale down", Doing: "Scaling down", Done: "Scaled down", Title: "Scale", Previewed: true, Heavy: true,
 		Allowed: whenActive, Protected: losesMachines},
-	{Kind: ChangeUpgrade, Action: ClusterUpgrade, Verb: "update", Doing: "Updating", Done: "Updated", Title: "Update services of", Previewed: true, Allowed: whenActive},
+	{Kind: ChangeUpgrade, Action: ClusterUpgrade, Verb: "update services", Doing: "Updating services", Done: "Updated services", Title: "Update services of", Previewed: true, Allowed: whenActive},
+	{Kind: ChangeUpdate, Action: ClusterUpdate, Verb: "update", Doing: "Updating", Done: "Updated", Title: "Update", Previewed: true, Allowed: whenActive},
 	{Kind: ChangeResize, Action: ClusterResize, Verb: "change hardware", Doing: "Changing hardware", Done: "Changed hardware", Title: "Change hardware of", Previewed: true, Heavy: true,
 		Allowed: whenActive, Protected: losesDisks},
 	{Kind: ChangeRepair, Action: ClusterRepair, How: RepairByReplacement, Verb: "replace nodes", Doing: "Replacing nodes", Done: "Replaced nodes", Title: "Repair", Previewed: true, Allowed: whenIdle, WayOut: "repair it",

@@ -28,7 +28,7 @@ func TestChangesAreDescribed(t *testing.T) {
 
 func TestUndoable(t *testing.T) {
 	t.Parallel()
-	undone := []loom.ClusterAction{loom.ClusterCreate, loom.AddServices, loom.RemoveServices, loom.ClusterExpand, loom.ClusterShrink, loom.ClusterUpgrade, loom.ClusterResize}
+	undone := []loom.ClusterAction{loom.ClusterCreate, loom.AddServices, loom.RemoveServices, loom.ClusterExpand, loom.ClusterShrink, loom.ClusterUpgrade, loom.ClusterUpdate, loom.ClusterResize}
 	for _, action := range append(slices.Clone(loom.ClusterActions), "other") {
 		why := action.WhyNotUndone()
 		if action.Undoable() != slices.Contains(undone, action) || (why == "") != action.Undoable() || why != "" && !strings.HasSuffix(why, ".") {

@@ -21,7 +21,9 @@ type Cluster struct {
 	ProviderFields map[string]any
 	Template       Template
 	Services       map[string]Service
-	Config         map[string]any
+	// Types are what its types of machines say of its provider.
+	Types  TypeSettings
+	Config map[string]any
 	Labels         map[string]string
 	DNSSuffix      string
 	Protected      bool
@@ -34,6 +36,13 @@ type Cluster struct {
 	// DeleteWanted is who asked to delete the cluster while an operation ran; it
 	// is deleted when that has ended. "" for nobody.
 	DeleteWanted UserID
+}
+
+// TypeSettings are the entries of hardware and image types for the provider of a cluster, by
+// the names of the types, as when it last took them.
+type TypeSettings struct {
+	Hardware map[string]map[string]string `json:"hardware"`
+	Image    map[string]map[string]string `json:"image"`
 }
 
 const (

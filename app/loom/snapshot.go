@@ -7,6 +7,10 @@ type Snapshot struct {
 	Nodes    []Node             `json:"nodes"`
 	Services map[string]Service `json:"services"`
 	Config   map[string]any     `json:"config"`
+	// Template and Types are the cluster's copies, nil where the layout is one that
+	// something leads to.
+	Template *Template     `json:"template,omitempty"`
+	Types    *TypeSettings `json:"types,omitempty"`
 }
 
 // StoredPlan is the plan of an operation as it is stored, tasks that undo included. States

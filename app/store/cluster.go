@@ -14,20 +14,12 @@ import (
 	"loom/app/loom"
 )
 
-// TypeSettings are the entries of hardware and image types for the provider of
-// a cluster, copied when it was made: type name -> key -> value.
-type TypeSettings struct {
-	Hardware map[string]map[string]string `json:"hardware"`
-	Image    map[string]map[string]string `json:"image"`
-}
-
 // NewCluster is a cluster to insert. Created, Expires and Revision of the
 // cluster are ignored: the database clock and LeaseMillis (0: never expires)
 // give them.
 type NewCluster struct {
 	loom.Cluster
-	TypeSettings TypeSettings
-	LeaseMillis  int64
+	LeaseMillis int64
 }
 
 type clusterRow struct {
@@ -41,6 +33,7 @@ type clusterRow struct {
 	Provider        []byte       `db:"provider"`
 	ProviderFields  []byte       `db:"provider_fields"`
 	Services        []byte       `db:"services"`
+	Types           []byte       `db:"type_settings"`
 	Config          []byte       `db:"config"`
 	Labels          []byte       `db:"labels"`
 	Repair          []byte       `db:"repair"`
@@ -66,7 +59,7 @@ func (r *clusterRow) cluster() (loom.Cluster, error) {
 		data []byte
 		into any
 	}{
-		{"template", r.Template, &c.Template}, {"provider", r.Provider, &c.Provider}, {"provider fields", r.ProviderFields, &c.ProviderFields}, {"services", r.Services, &c.Services},
+		{"template", r.Template, &c.Template}, {"provider", r.Provider, &c.Provider}, {"provider fields", r.ProviderFields, &c.ProviderFields}, {"services", r.Services, &c.Services}, {"types", r.Types, &c.Types},
 		{"config", r.Config, &c.Config}, {"labels", r.Labels, &c.Labels}, {"repair policy", r.Repair, &c.Repair},
 	} {
 		if err := decodeExact(part.data, part.into); err != nil {
@@ -106,7 +99,7 @@ RETURNING created_at, expires_at, revision`
 func InsertCluster(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, n NewCluster) (loom.Cluster, error) {
 	c := n.Cluster
 	parts := make([][]byte, 6)
-	for i, v := range []any{c.Template, orEmpty(c.ProviderFields), c.Services, n.TypeSettings, orEmpty(c.Config), orEmpty(c.Labels)} {
+	for i, v := range []any{c.Template, orEmpty(c.ProviderFields), c.Services, c.Types, orEmpty(c.Config), orEmpty(c.Labels)} {
 		data, err := json.Marshal(v)
 		if err != nil {
 			return loom.Cluster{}, fmt.Errorf("encode cluster %s: %w", c.ID, err)
@@ -132,7 +125,7 @@ func orEmpty[V any](m map[string]V) map[string]V {
 }
 
 const clusterColumns = `id, tenant_id, owner_id, name, description, status, template,
-       loom_provider(tenant_id, provider_name, provider_fields) AS provider, provider_fields, services, config, labels,
+       loom_provider(tenant_id, provider_name, provider_fields) AS provider, provider_fields, services, type_settings, config, labels,
        dns_suffix, protected, repair, revision, latest_operation, delete_wanted_by, created_at, expires_at`
 
 const clusterByID = `SELECT ` + clusterColumns + ` FROM clusters WHERE tenant_id = $1 AND id = $2`
@@ -216,6 +209,22 @@ type EntryVersion struct {
 	Kind    loom.EntityKind `db:"kind" json:"kind"`
 	Name    string          `db:"name" json:"name"`
 	Version int             `db:"version" json:"version"`
+}
+
+const missingVersions = `
+SELECT w.kind, w.name, w.version FROM unnest($2::text[], $3::text[], $4::int[]) AS w(kind, name, version)
+WHERE NOT EXISTS (SELECT FROM catalog_versions v WHERE v.tenant_id = $1 AND v.kind = w.kind AND v.name = w.name AND v.version = w.version)`
+
+// MissingVersions returns those of the versions that the catalog of a tenant does not have.
+func MissingVersions(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, named []EntryVersion) ([]EntryVersion, error) {
+	var kinds, names []string
+	var versions []int64
+	for _, n := range named {
+		kinds, names, versions = append(kinds, string(n.Kind)), append(names, n.Name), append(versions, int64(n.Version))
+	}
+	var gone []EntryVersion
+	err := sqlx.SelectContext(ctx, q, &gone, missingVersions, tenant, pq.Array(kinds), pq.Array(names), pq.Array(versions))
+	return gone, wrap(err, "look for %d versions of catalog entries", len(named))
 }
 
 const newestVersions = `

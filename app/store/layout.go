@@ -23,8 +23,8 @@ type NewLayout struct {
 	Leaving []loom.NodeID
 	// Services replaces all copies of services of the cluster, unless nil.
 	Services map[string]loom.Service
-	// TypeSettings are entries of types that the cluster did not use before.
-	TypeSettings TypeSettings
+	// Types are entries of types that are new to the cluster, or others than before.
+	Types loom.TypeSettings
 }
 
 const setClusterServices = `UPDATE clusters SET services = $3 WHERE tenant_id = $1 AND id = $2`
@@ -63,9 +63,9 @@ func SetLayout(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, cluster l
 			return err
 		}
 	}
-	if len(l.TypeSettings.Hardware)+len(l.TypeSettings.Image) > 0 {
+	if len(l.Types.Hardware)+len(l.Types.Image) > 0 {
 		parts := make([][]byte, 2)
-		for i, of := range []map[string]map[string]string{l.TypeSettings.Hardware, l.TypeSettings.Image} {
+		for i, of := range []map[string]map[string]string{l.Types.Hardware, l.Types.Image} {
 			if of == nil {
 				of = map[string]map[string]string{}
 			}
@@ -165,8 +165,8 @@ WITH held AS (
 UPDATE nodes n SET leaving = true, state = CASE WHEN coalesce(n.results->>'providerid', '') = '' THEN 'deleted' ELSE n.state END
 FROM held h WHERE n.id = h.id`
 
-// RestoreLayout gives a cluster, whose lock the caller holds, the nodes, services and
-// config of a layout that it had; what is known of machines stays.
+// RestoreLayout gives a cluster, whose lock the caller holds, the nodes, services, config and
+// copies of a layout that it had; what is known of machines stays.
 func RestoreLayout(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, cluster loom.ClusterID, to loom.Snapshot) error {
 	ids := make([]string, len(to.Nodes))
 	for i, n := range to.Nodes {
@@ -182,6 +182,15 @@ func RestoreLayout(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, clust
 	if err := SetClusterConfig(ctx, tx, tenant, cluster, to.Config); err != nil {
 		return err
 	}
+	if to.Template != nil {
+		if err := SetClusterTemplate(ctx, tx, tenant, cluster, *to.Template, nil); err != nil {
+			return err
+		}
+	}
+	var types loom.TypeSettings
+	if to.Types != nil {
+		types = *to.Types
+	}
 	// Those that were on their way out are so again.
 	var leaving []loom.NodeID
 	for _, n := range to.Nodes {
@@ -189,5 +198,5 @@ func RestoreLayout(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, clust
 			leaving = append(leaving, n.ID)
 		}
 	}
-	return SetLayout(ctx, tx, tenant, cluster, NewLayout{Changed: to.Nodes, Leaving: leaving, Services: services})
+	return SetLayout(ctx, tx, tenant, cluster, NewLayout{Changed: to.Nodes, Leaving: leaving, Services: services, Types: types})
 }

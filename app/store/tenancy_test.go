@@ -230,7 +230,7 @@ var trespassers = map[string]trespasser{
 		return store.SetLayout(ctx, tx, t, 1, store.NewLayout{
 			Changed: []loom.Node{{ID: "00000000-0000-4000-8000-000000000001", Services: []string{"changed"}}},
 			Leaving: []loom.NodeID{"00000000-0000-4000-8000-000000000001"}, Services: map[string]loom.Service{"changed": {Base: loom.Base{Name: "changed"}}},
-			TypeSettings: store.TypeSettings{Hardware: map[string]map[string]string{"changed": {}}},
+			Types: loom.TypeSettings{Hardware: map[string]map[string]string{"changed": {}}},
 		})
 	}),
 	"SnapshotStart": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
@@ -243,6 +243,13 @@ var trespassers = map[string]trespasser{
 		c, err := store.CountClusters(ctx, q, t, store.ClusterFilter{}, store.ClusterFacets{}, "")
 		return leak(c.All+c.Terminated > 0), err
 	}),
+	"MissingVersions": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		missing, err := store.MissingVersions(ctx, tx, t, []store.EntryVersion{{Kind: loom.KindService, Name: mark, Version: 1}})
+		if err == nil && len(missing) == 0 {
+			return mark, nil // it is another tenant's
+		}
+		return nil, err
+	},
 	"SetClusterTemplate": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
 		return store.SetClusterTemplate(ctx, tx, t, 1, loom.Template{Base: loom.Base{Name: "changed", Version: 9}}, map[string]loom.Service{})
 	}),

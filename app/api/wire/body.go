@@ -124,6 +124,18 @@ type Upgrade struct {
 	withPolicy
 }
 
+// Update is what ReadChange reads for an update.
+type Update struct {
+	Entries []struct {
+		Kind    string `json:"kind" required:"true" enum:"clustertemplates,partialtemplates,services,hardwaretypes,imagetypes"`
+		Name    string `json:"name" required:"true"`
+		Version int    `json:"version" description:"The newest when left out."`
+	} `json:"entries" description:"All that the cluster is made of when left out."`
+	Batch      int `json:"batch" description:"How many nodes at a time." minimum:"1"`
+	MinHealthy int `json:"minHealthy" description:"How many nodes of each service must be up at any time; all but one batch if left out." minimum:"0"`
+	withPolicy
+}
+
 // Resize is what ReadChange reads for its kind.
 type Resize struct {
 	HardwareType string   `json:"hardwaretype" required:"true"`
@@ -188,7 +200,7 @@ type NodeQueryBody struct {
 
 // PreviewRequest is what ReadPreview reads.
 type PreviewRequest struct {
-	Kind      string `json:"kind" required:"true" enum:"create,configure,add_services,remove_services,start,stop,restart,expand,shrink,upgrade,resize,repair,rollback,retry,authorize,sync,delete"`
+	Kind      string `json:"kind" required:"true" enum:"create,configure,add_services,remove_services,start,stop,restart,expand,shrink,upgrade,update,resize,repair,rollback,retry,authorize,sync,delete"`
 	ClusterID string `json:"clusterId"`
 	Request   struct {
 		Operation int `json:"operation" description:"Number of the operation to roll back, or to retry, which can only be the latest and may be left out; for other kinds it means nothing."`

@@ -36,6 +36,7 @@ func TestDescribedMembersAreRead(t *testing.T) {
 		"Expand":        {lenient.Names[wire.Expand](), nil, change(loom.ChangeExpand)},
 		"Shrink":        {lenient.Names[wire.Shrink](), nil, change(loom.ChangeShrink)},
 		"Upgrade":       {lenient.Names[wire.Upgrade](), nil, change(loom.ChangeUpgrade)},
+		"Update":        {lenient.Names[wire.Update](), nil, change(loom.ChangeUpdate)},
 		"Resize":        {lenient.Names[wire.Resize](), nil, change(loom.ChangeResize)},
 		"Repair":        {lenient.Names[wire.Repair](), nil, change(loom.ChangeRepair)},
 		"Retry":         {lenient.Names[wire.Retry](), nil, change(loom.ChangeRetry)},

@@ -71,7 +71,7 @@ func ReadOperation(action loom.ClusterAction, body []byte) (map[string]any, erro
 // optionalBody reports whether a request for a change of the kind may come without a body.
 func optionalBody(kind loom.ChangeKind) bool {
 	switch kind {
-	case loom.ChangeUpgrade, loom.ChangeStart, loom.ChangeStop, loom.ChangeRestart, loom.ChangeAuthorize, loom.ChangeRollback, loom.ChangeRetry:
+	case loom.ChangeUpgrade, loom.ChangeUpdate, loom.ChangeStart, loom.ChangeStop, loom.ChangeRestart, loom.ChangeAuthorize, loom.ChangeRollback, loom.ChangeRetry:
 		return true
 	}
 	return false
@@ -118,6 +118,11 @@ func readChange(o *lenient.Object, in *clusters.PreviewInput) {
 		c.Services = o.Texts("services")
 	case loom.ChangeUpgrade:
 		c.Services = o.Texts("services")
+		readRoll(o, c)
+	case loom.ChangeUpdate:
+		o.EachOf("entries", func(_ int, e *lenient.Object) {
+			c.Entries = append(c.Entries, clusters.EntryVersion{Kind: loom.EntityKind(e.Text("kind")), Name: e.Text("name"), Version: e.Int("version")})
+		})
 		readRoll(o, c)
 	case loom.ChangeResize:
 		if o.Has("nodes") {

@@ -54,6 +54,7 @@ var bodies = map[string]body{
 	"Expand":           {value: wire.Expand{}, request: true, open: true},
 	"Shrink":           {value: wire.Shrink{}, request: true, open: true, description: "One of numMachines and nodes."},
 	"Upgrade":          {value: wire.Upgrade{}, request: true, open: true},
+	"Update":           {value: wire.Update{}, request: true, open: true},
 	"Resize":           {value: wire.Resize{}, request: true, open: true},
 	"Repair":           {value: wire.Repair{}, request: true, open: true},
 	"Retry":            {value: wire.Retry{}, request: true, open: true},
