@@ -257,6 +257,79 @@ func (c *change) updates(cluster loom.Cluster) bool {
 		!maps.Equal(versionsOf(cluster.Services), versionsOf(c.After.Services))
 }
 
+// NewerEntry is a catalog entry that a cluster is made of, and that says something else now.
+type NewerEntry struct {
+	Kind loom.EntityKind
+	Name string
+	// From and To are versions; both are 0 for types of machines, of which clusters keep what
+	// they say of the provider and no version.
+	From, To int
+	// Present and Next are the cluster's copy and the entry; nil for types of machines.
+	Present, Next loom.Entry
+	// Files are those of a service that are others than when it was set up, Machines how many
+	// nodes get another machine.
+	Files    []string
+	Machines int
+}
+
+// Newer lists what an update would bring to a cluster. NotFound.
+func (u *Clusters) Newer(ctx context.Context, actor loom.Actor, id loom.ClusterID) ([]NewerEntry, error) {
+	cluster, _, err := u.load(ctx, actor, id)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := u.members(ctx, cluster, loom.ChangeUpdate)
+	if err != nil {
+		return nil, err
+	}
+	w, err := u.readWorld(ctx, cluster.Owner.Tenant, loom.TenantKinds...)
+	if err != nil {
+		return nil, err
+	}
+	files, err := u.changedFiles(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	c := newChange(PreviewInput{Kind: loom.ChangeUpdate, Cluster: id}, kinds[loom.ChangeUpdate])
+	c.Provider = cluster.Provider
+	c.Before.Nodes, c.After.Nodes = nodes, slices.Clone(nodes)
+	up := &update{w, nil, files}
+	if err := c.updateTemplate(cluster, up); err != nil {
+		return nil, err
+	}
+	c.updateServices(cluster, up)
+	c.updateMachines(cluster, up)
+	var newer []NewerEntry
+	if t := c.After.Template; t != nil {
+		newer = append(newer, NewerEntry{Kind: loom.KindTemplate, Name: t.Name, From: cluster.Template.Version, To: t.Version, Present: &cluster.Template, Next: t})
+	}
+	for _, name := range sortedNames(c.After.Services) {
+		present, next := cluster.Services[name], c.After.Services[name]
+		if present.Version != next.Version || len(c.Files[name]) > 0 {
+			newer = append(newer, NewerEntry{Kind: loom.KindService, Name: name, From: present.Version, To: next.Version, Present: &present, Next: &next, Files: c.Files[name]})
+		}
+	}
+	for _, of := range []struct {
+		kind  loom.EntityKind
+		types map[string]map[string]string
+		moved func(before, after *loom.Node, name string) bool
+	}{
+		{loom.KindHardwareType, c.Types.Hardware, func(b, a *loom.Node, name string) bool { return a.HardwareType == name && a.Flavor != b.Flavor }},
+		{loom.KindImageType, c.Types.Image, func(b, a *loom.Node, name string) bool { return a.ImageType == name && a.Image != b.Image }},
+	} {
+		for _, name := range sortedNames(of.types) {
+			e := NewerEntry{Kind: of.kind, Name: name}
+			for i := range c.After.Nodes {
+				if of.moved(&c.Before.Nodes[i], &c.After.Nodes[i], name) {
+					e.Machines++
+				}
+			}
+			newer = append(newer, e)
+		}
+	}
+	return newer, nil
+}
+
 func showUpdate(v *PreviewView, c *change, list *changeList) error {
 	if err := showLayout(v, c, list); err != nil {
 		return err

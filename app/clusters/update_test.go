@@ -1,6 +1,7 @@
 package clusters_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -63,6 +64,17 @@ func TestUpdate(t *testing.T) {
 		t.Error(err)
 	}
 	b.moveCatalog()
+	newer, err := b.clusters.Newer(b.ctx, b.ana(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range newer {
+		names = append(names, fmt.Sprintf("%s %d→%d %d", e.Name, e.From, e.To, e.Machines))
+	}
+	if got, want := strings.Join(names, ", "), fmt.Sprintf("site %d→%d 0, db %d→%d 0, web %d→%d 0, small 0→0 3", template, template+1, db, db+1, web, web+1); got != want {
+		t.Errorf("newer: %s, want %s", got, want)
+	}
 	v := b.previewOf(loom.ChangeUpdate, id, clusters.ChangeInput{})
 	if v.NodesReplaced != 3 || v.ByAction[loom.ActionCreate] != 3 || v.ByAction[loom.ActionDelete] != 3 {
 		t.Errorf("%d nodes get other machines, %v", v.NodesReplaced, v.ByAction)

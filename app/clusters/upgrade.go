@@ -92,16 +92,6 @@ func (u *Clusters) changedFiles(ctx context.Context, cluster loom.Cluster) (map[
 	return changed, nil
 }
 
-// UpgradeFiles gives, by service of a cluster that the actor may see, the files that are
-// others now than when the service was set up. NotFound.
-func (u *Clusters) UpgradeFiles(ctx context.Context, actor loom.Actor, id loom.ClusterID) (map[string][]string, error) {
-	cluster, _, err := u.load(ctx, actor, id)
-	if err != nil {
-		return nil, err
-	}
-	return u.changedFiles(ctx, cluster)
-}
-
 // ReleasedFile is a file of a service that came into use after the service failed.
 type ReleasedFile = store.ReleasedFile
 

@@ -134,14 +134,14 @@ func (b *bundle) nothingNewer(when string, id loom.ClusterID) {
 // newerFiles returns what an upgrade of a cluster would say of the files of services.
 func (b *bundle) newerFiles(id loom.ClusterID) string {
 	b.t.Helper()
-	files, err := b.clusters.UpgradeFiles(b.ctx, b.ana(), id)
+	newer, err := b.clusters.Newer(b.ctx, b.ana(), id)
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	var all []string
-	for _, service := range []string{"base", "db", "web"} {
-		for _, f := range files[service] {
-			all = append(all, service+": "+f)
+	for _, e := range newer {
+		for _, f := range e.Files {
+			all = append(all, e.Name+": "+f)
 		}
 	}
 	return strings.Join(all, ", ")
@@ -178,7 +178,7 @@ func TestReleasedFilesMakeClustersUpgradable(t *testing.T) {
 	if got := b.newerFiles(id); got != "web: web.sh (version 4)" {
 		t.Errorf("newer files: %s", got)
 	}
-	_, err := b.clusters.UpgradeFiles(b.ctx, loom.Actor{Tenant: "t2", TenantName: "other", User: "eve", Role: loom.RoleAdmin}, id)
+	_, err := b.clusters.Newer(b.ctx, loom.Actor{Tenant: "t2", TenantName: "other", User: "eve", Role: loom.RoleAdmin}, id)
 	wantKind(t, err, loom.NotFound)
 	if err := says(func() error {
 		_, err := b.begin(loom.ChangeUpgrade, id, clusters.ChangeInput{Services: []string{"db"}})

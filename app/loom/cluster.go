@@ -22,11 +22,11 @@ type Cluster struct {
 	Template       Template
 	Services       map[string]Service
 	// Types are what its types of machines say of its provider.
-	Types  TypeSettings
-	Config map[string]any
-	Labels         map[string]string
-	DNSSuffix      string
-	Protected      bool
+	Types     TypeSettings
+	Config    map[string]any
+	Labels    map[string]string
+	DNSSuffix string
+	Protected bool
 	// Repair is the owner's policy, in place of what the template says.
 	Repair RepairPolicy
 	// Revision goes up by one with every change of the cluster or its nodes' plan.

@@ -161,26 +161,25 @@ func TestServicesRunAndStop(t *testing.T) {
 	w.applied(change("start", id), "", "Starts 2 services")
 }
 
-func TestUpgradeShowsWhatIsNew(t *testing.T) {
+func TestUpdateShowsWhatIsNew(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
 	id := w.active("shop-front", 4)
-	at := route.ClusterVerb(id, "upgrade")
-	w.get("ana", at).is(200, "Nothing is newer").lacks("<button class=\"u-hidden\"")
+	at := route.ClusterVerb(id, "update")
+	w.get("ana", at).is(200, "The cluster is up to date.").lacks("<button class=\"u-hidden\"")
 	newer := webService("nginx", "Serves the pages, now faster.")
-	w.save(loom.KindService, newer)
-	w.get("ana", at).is(200, "Nothing is newer")
 	newer.DefaultConfig = map[string]any{"nginx": map[string]any{"threads": 9}}
 	w.save(loom.KindService, newer)
-	w.get("ana", at).is(200, "version 1 → 3", "now faster", "Nodes that stay up", ">Fits<", "Brings 1 service to the newest version").lacks(`value="haproxy"`)
-	w.post("ana", route.Previews(), change("upgrade", id, "batch", "x", "minHealthy", "-1")).is(422, `id="f-batch-error"`, `id="f-minHealthy-error"`, `value="x"`)
-	w.post("ana", route.Previews(), change("upgrade", id, "batch", "2", "minHealthy", "3")).is(422, `id="f-minHealthy-error"`)
-	w.applied(change("upgrade", id, "services", "nginx", "batch", "2", "minHealthy", "1"), "", "Update services of shop-front", "batch=2&amp;minHealthy=1&amp;services=nginx")
+	w.get("ana", at).is(200, "version 1 → 2", "now faster", "Nodes that stay up", ">Fits<", "Brings 1 service to another version").lacks(`value="services:haproxy"`)
+	w.post("ana", route.Previews(), change("update", id, "batch", "x", "minHealthy", "-1")).is(422, `id="f-batch-error"`, `id="f-minHealthy-error"`, `value="x"`)
+	w.post("ana", route.Previews(), change("update", id, "batch", "2", "minHealthy", "3")).is(422, `id="f-minHealthy-error"`)
+	w.post("ana", route.Previews(), change("update", id, "entries", "services:nothing")).is(422, "There is no service “nothing”.")
+	w.applied(change("update", id, "entries", "services:nginx", "batch", "2", "minHealthy", "1"), "", "Update shop-front", "batch=2&amp;entries=services%3Anginx&amp;minHealthy=1")
 }
 
-// TestUpgradeShowsNewerFiles: a released file is offered with its number, and its page says
+// TestUpdateShowsNewerFiles: a released file is offered with its number, and its page says
 // which clusters use which version.
-func TestUpgradeShowsNewerFiles(t *testing.T) {
+func TestUpdateShowsNewerFiles(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
 	id := w.active("shop-front", 4)
@@ -205,11 +204,11 @@ func TestUpgradeShowsNewerFiles(t *testing.T) {
 	_, err := w.db.Exec(`UPDATE nodes SET service_files = jsonb_build_object('nginx', jsonb_build_object('install', jsonb_build_object('shell/scripts/nginx.sh', $1::text)))
 		WHERE cluster_id = $2 AND 'nginx' = ANY (services)`, first.SHA256, int64(id))
 	w.must(err)
-	at := route.ClusterVerb(id, "upgrade")
-	w.get("ana", at).is(200, "Nothing is newer")
+	at := route.ClusterVerb(id, "update")
+	w.get("ana", at).is(200, "The cluster is up to date.")
 	page(first).is(200, "Clusters by version", `<a href="`+route.Cluster(id)+`">shop-front</a>`, "3 nodes")
 	second := release("echo two")
-	w.get("ana", at).is(200, "newer files: nginx.sh (version 2)", "Brings 1 service to the newest version").lacks(`value="haproxy"`)
+	w.get("ana", at).is(200, "newer files: nginx.sh (version 2)", "Brings 1 service to another version").lacks(`value="services:haproxy"`)
 	_, err = w.db.Exec(`UPDATE nodes SET service_files = jsonb_build_object('nginx', jsonb_build_object('install', jsonb_build_object('shell/scripts/nginx.sh', $1::text)))
 		WHERE cluster_id = $2 AND number = (SELECT max(number) FROM nodes WHERE cluster_id = $2)`, second.SHA256, int64(id))
 	w.must(err)

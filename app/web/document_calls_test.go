@@ -45,7 +45,7 @@ func (w *callWorld) stage(pattern string) map[string]string {
 	ref := w.create(fmt.Sprintf("made-%d", w.made), 4)
 	values["{cluster}"] = ref.Cluster.String()
 	switch end := pattern[strings.LastIndex(pattern, "/"):]; {
-	case end == "/upgrade":
+	case end == "/update":
 		w.finish(ref, loom.ClusterActive)
 		nginx := webService("nginx", "Serves the pages.")
 		nginx.DefaultConfig = map[string]any{"nginx": map[string]any{"for": values["{cluster}"]}}

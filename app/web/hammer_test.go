@@ -144,7 +144,7 @@ func (h *hammer) addresses(id loom.ClusterID) []string {
 	list := []string{
 		route.Home(), "/clusters", at, route.ClusterNodes(id), route.ClusterTab(id, "services"), route.ClusterOperations(id), route.ClusterTab(id, "config"),
 		route.ClusterTab(id, "activity"), route.ClusterTab(id, "ssh-config"), route.ClusterDelete(id), route.ClusterScale(id), route.ClusterRepair(id),
-		route.ClusterVerb(id, "resize"), route.ClusterVerb(id, "upgrade"), route.ClusterServices(id, "add"), route.ClusterServices(id, "remove"),
+		route.ClusterVerb(id, "resize"), route.ClusterVerb(id, "update"), route.ClusterServices(id, "add"), route.ClusterServices(id, "remove"),
 		rest, rest + "/status", rest + "/operations", rest + "/plans", rest + "/actions", rest + "/config", rest + "/services", "/v2/nodes", "/v2/clusters",
 	}
 	for _, part := range []clusterview.Part{clusterview.PartHead, clusterview.PartOperation, clusterview.PartConnect, clusterview.PartNodes, clusterview.PartSets,

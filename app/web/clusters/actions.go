@@ -45,7 +45,7 @@ func clusterActions(actor loom.Actor, v clusters.ClusterView) []ui.MenuItem {
 		items = append(items, ui.MenuItem{Label: "Check now", Icon: "activity", Post: route.ClusterVerb(v.ID, "check")})
 	}
 	items = append(items,
-		ui.MenuItem{Label: "Update services", Icon: "arrow-up", Href: at(loom.ChangeUpgrade), WhyNot: v.Allowed[loom.ChangeUpgrade], Divider: true},
+		ui.MenuItem{Label: "Update", Icon: "arrow-up", Href: at(loom.ChangeUpdate), WhyNot: v.Allowed[loom.ChangeUpdate], Divider: true},
 		ui.MenuItem{Label: "Change hardware", Icon: "cpu", Href: at(loom.ChangeResize), WhyNot: v.Allowed[loom.ChangeResize]},
 		ui.MenuItem{Label: "Repair nodes", Icon: "shield", Href: at(loom.ChangeRepair), WhyNot: v.Allowed[loom.ChangeRepair]},
 	)

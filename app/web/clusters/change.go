@@ -65,7 +65,7 @@ func init() { // a literal would refer to itself
 		loom.ChangeStart:          {lead: "Each service is started after those that it needs; the preview names them all."},
 		loom.ChangeStop:           {lead: "Each service is stopped after those that need it; the preview names them all."},
 		loom.ChangeRestart:        {lead: "Each service is stopped after those that need it and started before them; the preview names them all."},
-		loom.ChangeUpgrade:        {lead: "The newest versions of services and of their files replace those of the cluster, a few nodes at a time: stop, install, configure, start. New labels and descriptions alone change nothing.", live: true, parts: (*Server).upgradeParts},
+		loom.ChangeUpdate:         {lead: "Takes the newest versions of what the cluster is made of, a few nodes at a time. Nodes whose types mean another size or image now get new machines.", live: true, parts: (*Server).updateParts},
 		loom.ChangeResize:         {lead: "Replaces machines, a few at a time. Numbers and host names stay.", lost: lostWarning, live: true, parts: (*Server).resizeParts},
 		loom.ChangeRepair:         {lead: "Repairs nodes. Only “Replace machine” creates another one, with the number, host name and services of the node.", live: true, parts: (*Server).repairParts},
 		loom.ChangeRollback:       {lead: "Restores the nodes, services, versions and config from before the operation. Deletes the machines that it created. Disks of other machines are not changed."},

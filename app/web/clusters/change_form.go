@@ -38,7 +38,7 @@ type changeForm struct {
 
 // changeFields are the fields of the forms, by their names in the bodies of the requests.
 var changeFields = form.Of(
-	requestField("numMachines"), form.Picker{Path: form.At("nodes")}, form.Picker{Path: form.At("dead")}, form.Picker{Path: form.At("services")}, form.Picker{Path: form.At("removeServices")},
+	requestField("numMachines"), form.Picker{Path: form.At("nodes")}, form.Picker{Path: form.At("dead")}, form.Picker{Path: form.At("services")}, form.Picker{Path: form.At("removeServices")}, form.Picker{Path: form.At("entries")},
 	requestField("hardwaretype"), requestField("batch"), requestField("minHealthy"), requestField("onFailure"), form.Picker{Path: form.At("skip")}, requestField("reason"), requestField("how"),
 	form.Reader(func(in *form.Input) { text, _ := in.Get("restart"); in.Doc.Set(form.At("restart"), text != "") }),
 )
@@ -137,6 +137,13 @@ func (f *changeForm) input(v clusters.ClusterView) (clusters.PreviewInput, error
 		kind, errs = f.scale(v, body.Doc)
 	case loom.ChangeConfigure:
 		errs = f.configure(v, body.Doc)
+	case loom.ChangeUpdate:
+		var entries []any
+		for _, value := range f.list("entries") {
+			kind, name, _ := strings.Cut(value, ":")
+			entries = append(entries, map[string]any{"kind": kind, "name": name})
+		}
+		body.Doc.Set(form.At("entries"), entries)
 	case loom.ChangeRetry:
 		if f.Config != "" && f.Config != configText(maskedConfig(v)) {
 			errs = f.configure(v, body.Doc)

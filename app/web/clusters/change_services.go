@@ -86,50 +86,46 @@ func rollFields(f changeForm, errs ui.FormErrors, healthy bool) clusterview.Form
 	return part
 }
 
-func (s *Server) upgradeParts(ctx context.Context, actor loom.Actor, v clusters.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
-	picker := presentServices(v, f, errs)
-	picker.Optional, picker.Help = true, "None ticked: all of these."
-	files, err := s.Clusters.UpgradeFiles(ctx, actor, v.ID)
+// entryValue names an entry in a form.
+func entryValue(kind loom.EntityKind, name string) string { return string(kind) + ":" + name }
+
+func (s *Server) updateParts(ctx context.Context, actor loom.Actor, v clusters.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
+	list, err := s.Clusters.Newer(ctx, actor, v.ID)
 	if err != nil {
 		return nil, "", err
 	}
+	if len(list) == 0 {
+		return nil, "The cluster is up to date.", nil
+	}
+	picker := ui.ChoiceModel{Name: "entries", Legend: "Newer entries", Filter: "Filter entries", Error: errs.For("entries"), Optional: true, Help: "None ticked: all of these."}
 	var newer []clusterview.NewerService
-	choices := picker.Choices
-	picker.Choices = nil
-	for _, c := range choices {
-		present := v.Services[c.Value]
-		newest, err := s.newestService(ctx, actor, c.Value)
-		if err != nil {
-			return nil, "", err
+	for _, e := range list {
+		value := entryValue(e.Kind, e.Name)
+		c := ui.Choice{Value: value, Label: e.Name, Facts: []string{e.Kind.Word()}, Checked: slices.Contains(f.list("entries"), value)}
+		if e.From != e.To {
+			c.Facts = append(c.Facts, fmt.Sprintf("version %d → %d", e.From, e.To))
 		}
-		changed := newest != nil && newest.Version != present.Version && !newest.SameWork(&present)
-		if !changed && len(files[c.Value]) == 0 {
-			continue
+		if len(e.Files) > 0 {
+			c.Facts = append(c.Facts, "newer files: "+strings.Join(e.Files, ", "))
 		}
-		if changed {
-			c.Facts = append(c.Facts, fmt.Sprintf("version %d → %d", present.Version, newest.Version))
-		}
-		if names := files[c.Value]; len(names) > 0 {
-			c.Facts = append(c.Facts, "newer files: "+strings.Join(names, ", "))
+		if e.Machines > 0 {
+			c.Facts = append(c.Facts, ui.Count(e.Machines, "machine", "machines")+" replaced")
 		}
 		picker.Choices = append(picker.Choices, c)
-		if !changed {
+		if e.Present == nil || e.From == e.To {
 			continue
 		}
-		differences, err := catalog.CompareEntries(&present, newest)
+		differences, err := catalog.CompareEntries(e.Present, e.Next)
 		if err != nil {
 			return nil, "", err
 		}
-		newer = append(newer, newerService(present, *newest, differences))
-	}
-	if len(picker.Choices) == 0 {
-		return nil, "Nothing is newer: the cluster has the newest versions of all its services and their files.", nil
+		newer = append(newer, newerEntry(e.Name, e.From, e.To, differences))
 	}
 	return []clusterview.FormPart{{Picker: &picker}, {Newer: newer}, rollFields(f, errs, true), policyPart(v, f, errs)}, "", nil
 }
 
-func newerService(present, newest loom.Service, differences []catalog.Difference) clusterview.NewerService {
-	n := clusterview.NewerService{Name: present.Name, From: present.Version, To: newest.Version, More: max(0, len(differences)-newerLines)}
+func newerEntry(name string, from, to int, differences []catalog.Difference) clusterview.NewerService {
+	n := clusterview.NewerService{Name: name, From: from, To: to, More: max(0, len(differences)-newerLines)}
 	signs := map[catalog.Sign]ui.ChangeSign{catalog.SignAdded: ui.SignCreate, catalog.SignChanged: ui.SignChange, catalog.SignRemoved: ui.SignRemove}
 	shown := func(v any) string {
 		if v == nil {

@@ -98,7 +98,7 @@ type changeCall struct{ kind, method, path, body, ask string }
 var changeCalls = map[string]changeCall{
 	"scale":                      {"expand", http.MethodPost, "/v2/clusters/{cluster}/expand", `{"numMachines":{doc.more|2}}`, ""},
 	"reconfigure":                {"configure", http.MethodPut, "/v2/clusters/{cluster}/config", `{"config":{doc.config|{}},"restart":true}`, ""},
-	"upgrade":                    {"upgrade", http.MethodPost, "/v2/clusters/{cluster}/upgrade", `{}`, ""},
+	"update":                     {"update", http.MethodPost, "/v2/clusters/{cluster}/update", `{}`, ""},
 	"resize":                     {"resize", http.MethodPost, "/v2/clusters/{cluster}/resize", `{"hardwaretype":{doc.hardware|"large"}}`, ""},
 	"repair":                     {"repair", http.MethodPost, "/v2/clusters/{cluster}/repair", `{"nodes":{doc.broken|[]}}`, ""},
 	"sync":                       {"sync", http.MethodPost, "/v2/clusters/{cluster}/clustertemplate/sync", `{}`, ""},

@@ -47,8 +47,11 @@ func changeURL(preview loom.PreviewID, in clusters.PreviewInput) string {
 		if in.Service != "" {
 			at = route.ClusterService(id, in.Service, string(in.Kind))
 		}
-	case loom.ChangeUpgrade, loom.ChangeResize:
+	case loom.ChangeUpdate, loom.ChangeResize:
 		at, q["services"] = route.ClusterVerb(id, string(in.Kind)), c.Services
+		for _, e := range c.Entries {
+			q.Add("entries", entryValue(e.Kind, e.Name))
+		}
 		q.Set("hardwaretype", c.HardwareType)
 		if c.Batch > 0 {
 			q.Set("batch", strconv.Itoa(c.Batch))

@@ -104,7 +104,7 @@ func (s *Server) serviceRow(v clusters.ClusterView, name string) clusterview.Ser
 		row.Restart = ui.ButtonModel{Label: restart.Label, Small: true, Href: restart.Href, WhyNot: restart.WhyNot, Attrs: restart.Attrs}
 		row.Restart.Attrs["aria-label"] = verb + name
 		row.Menu = append(actions[:2:2],
-			ui.MenuItem{Label: "Update", Icon: "arrow-up", Href: route.Query(route.ClusterVerb(v.ID, string(loom.ChangeUpgrade)), "services", name), WhyNot: v.Allowed[loom.ChangeUpgrade]},
+			ui.MenuItem{Label: "Update", Icon: "arrow-up", Href: route.Query(route.ClusterVerb(v.ID, string(loom.ChangeUpdate)), "entries", entryValue(loom.KindService, name)), WhyNot: v.Allowed[loom.ChangeUpdate]},
 			ui.MenuItem{Label: "Remove", Icon: "trash", Href: route.Query(route.ClusterServices(v.ID, "remove"), "services", name), WhyNot: v.Allowed[loom.ChangeRemoveServices], Danger: true, Divider: true},
 		)
 	}

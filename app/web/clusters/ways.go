@@ -150,7 +150,7 @@ func (s *Server) amendParts(ctx context.Context, actor loom.Actor, v clusters.Cl
 		if err != nil {
 			return nil, err
 		}
-		newer = append(newer, newerService(present, *found, differences))
+		newer = append(newer, newerEntry(present.Name, present.Version, found.Version, differences))
 	}
 	files, err := s.releasedParts(ctx, actor, *v.Latest)
 	if err != nil {
