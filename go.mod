@@ -36,6 +36,7 @@ require (
 	golang.org/x/sync v0.24.0
 	golang.org/x/sys v0.49.0
 	google.golang.org/api v0.297.0
+	mvdan.cc/sh/v3 v3.14.1
 )
 
 require (

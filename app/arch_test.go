@@ -41,7 +41,7 @@ var may = map[string][]string{
 	"app/secret":            {"app/loom"},
 	"app/telemetry":         {"app/loom"},
 	"app/account":           {"app/store", "app/secret", "app/loom", "app/lenient", "jobs", "solver", "planner/..."},
-	"app/catalog":           {"app/archive", "app/diskspace", "app/places", "app/store", "app/secret", "app/loom", "app/lenient", "jobs", "solver", "planner/..."},
+	"app/catalog":           {"app/archive", "app/cache", "app/diskspace", "app/places", "app/store", "app/secret", "app/loom", "app/lenient", "jobs", "solver", "planner/..."},
 	"app/clusters":          {"app/places", "app/store", "app/secret", "app/loom", "app/lenient", "jobs", "solver", "planner/..."},
 	"app/execution":         {"app/cache", "app/store", "app/secret", "app/loom", "jobs", "solver", "planner/..."},
 	"app/processes":         {"app/store", "app/secret", "app/loom", "app/failpoint", "jobs"},

@@ -107,7 +107,7 @@ func TestBudget(t *testing.T) {
 	t.Parallel()
 	total := 0
 	for _, name := range []string{
-		"css/loom.css", "js/loom.js", "js/log.js", "js/picker.js", "js/json-field.js",
+		"css/loom.css", "js/loom.js", "js/log.js", "js/picker.js", "js/code-field.js",
 		"vendor/htmx-2.0.11.min.js", "vendor/idiomorph-ext-0.8.0.min.js",
 	} {
 		body, err := io.ReadAll(get(t, http.MethodGet, static.URL(name), "gzip").Body)

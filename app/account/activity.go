@@ -69,7 +69,7 @@ func activityActions() []ActivityAction {
 	}
 	for _, verb := range []struct{ label, verb string }{
 		{"Created", "create"}, {"Deleted", "delete"}, {"Changed", "update"}, {"Changed", "apply"}, {"Aborted", "abort"}, {"Paused", "pause"}, {"Resumed", "resume"}, {"Skipped", "skip"},
-		{"Downloaded keys", "reveal"}, {"Imported", "import"}, {"Staged", "stage"}, {"Withdrew", "recall"}, {"Released", "sync"},
+		{"Downloaded keys", "reveal"}, {"Imported", "import"}, {"Staged", "stage"}, {"Withdrew", "recall"}, {"Withdrew", "withdraw"}, {"Released", "sync"}, {"Released", "release"},
 	} {
 		add(verb.label, verb.verb, "", verb.verb)
 	}

@@ -108,7 +108,7 @@ func refused(rt *route) (verb, kind string) {
 		}
 	}
 	last := fixed[len(fixed)-1]
-	if slices.Contains([]string{"import", "sync", "stage", "recall", "apply", "abort", "pause", "resume", "retry", "rollback", "skip", "reveal"}, last) {
+	if slices.Contains([]string{"import", "sync", "stage", "recall", "release", "apply", "abort", "pause", "resume", "retry", "rollback", "skip", "reveal"}, last) {
 		verb, fixed = last, fixed[:max(1, len(fixed)-1)]
 	}
 	// The innermost thing that the path names.

@@ -254,6 +254,9 @@ func TestBadCatalogInput(t *testing.T) {
 		badInput{"stage nothing", post, resource + "/x/versions/1/stage", "", 404, ""},
 		badInput{"recall no number", post, resource + "/x/versions/1.0/recall", "", 400, "v"},
 		badInput{"recall nothing", post, resource + "/x/versions/7/recall", "", 404, ""},
+		badInput{"release no number", post, resource + "/x/versions/x/release", "", 400, "v"},
+		badInput{"release nothing", post, resource + "/x/versions/7/release", "", 404, ""},
+		badInput{"release neither true nor false", post, resource + "/x/versions?release=1", "x", 400, "release"},
 		badInput{"delete no number", del, resource + "/x/versions/-3", "", 400, "v"},
 		badInput{"delete no version", del, resource + "/x/versions/3", "", 404, ""},
 

@@ -154,6 +154,15 @@ func TestPluginTypesAndResources(t *testing.T) {
 	w.call(w.admin, post, version("2", "recall"), "").want(200)
 	w.call(w.admin, post, version("1", "stage"), "").want(200)
 	states("active inactive")
+	w.call(w.admin, post, version("2", "release"), "").want(200)
+	states("inactive active")
+	if up := w.call(w.admin, post, at+"/web.sh/versions?release=true", "echo 3", "Content-Type", "application/octet-stream").want(200).object(); up["status"] != "active" {
+		t.Errorf("released %v", up)
+	}
+	states("inactive inactive active")
+	w.call(w.admin, post, version("1", "release"), "").want(200)
+	w.call(w.admin, del, at+"/web.sh/versions/3", "").want(200)
+	states("active inactive")
 	if got := list("ACTIVE"); strings.TrimSpace(got) != `{"web.sh":[{"name":"web.sh","version":1,"status":"active"}]}` {
 		t.Errorf("active %s", got)
 	}

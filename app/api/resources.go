@@ -45,10 +45,15 @@ func (e entries) resources(r *http.Request, actor loom.Actor) ([]loom.Resource, 
 	return e.Catalog.Resources(r.Context(), actor, catalog.ResourceFilter{ResourceRef: e.resourceRef(r), Status: status})
 }
 
-// upload takes raw bytes of any content type, streamed to the bucket.
+// upload takes raw bytes of any content type, streamed to the bucket; with release=true the
+// version is put in use in the same transaction.
 func (e entries) upload(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	httpx.Stored(r)
-	stored, err := e.Catalog.Upload(r.Context(), actor, e.resourceRef(r), r.Body, e.MaxUpload)
+	release, err := queryBool(r, "release")
+	if err != nil {
+		return err
+	}
+	stored, err := e.Catalog.UploadAs(r.Context(), actor, e.resourceRef(r), r.Body, catalog.UploadOptions{Limit: e.MaxUpload, Release: release != nil && *release})
 	if err != nil {
 		return err
 	}
@@ -57,6 +62,10 @@ func (e entries) upload(w http.ResponseWriter, r *http.Request, actor loom.Actor
 
 func (e entries) stage(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	return e.slate(w, r, func(version int) error { return e.Catalog.Stage(r.Context(), actor, e.resourceRef(r), version) })
+}
+
+func (e entries) release(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	return e.slate(w, r, func(version int) error { return e.Catalog.Release(r.Context(), actor, e.resourceRef(r), version) })
 }
 
 func (e entries) recall(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {

@@ -112,7 +112,7 @@ func TestS3Archives(t *testing.T) {
 	}
 	entries := []archivetest.Entry{{Name: "site/"}, {Name: "site/noise", Content: string(random(3 * oneMB))}, {Name: "site/x", Content: "x"}}
 	for name, content := range map[string][]byte{"tar": archivetest.TarGz(t, entries...), "zip": archivetest.Zip(t, entries...)} {
-		r, err := b.UploadChecked(b.ctx, b.admin, site, bytes.NewReader(content), 0)
+		r, err := b.UploadAs(b.ctx, b.admin, site, bytes.NewReader(content), catalog.UploadOptions{Folder: true})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -120,7 +120,7 @@ func TestS3Archives(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, shown, err)
 		}
 	}
-	if _, err := b.UploadChecked(b.ctx, b.admin, site, strings.NewReader("no archive"), 0); !errors.Is(err, loom.Invalid) {
+	if _, err := b.UploadAs(b.ctx, b.admin, site, strings.NewReader("no archive"), catalog.UploadOptions{Folder: true}); !errors.Is(err, loom.Invalid) {
 		t.Errorf("no archive: %v", err)
 	}
 	if got := b.stored(t, server); got != "2 versions, 2 objects, 0 in parts" {

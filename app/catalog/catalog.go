@@ -20,6 +20,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	"gocloud.dev/blob"
 
+	"loom/app/cache"
 	"loom/app/diskspace"
 	"loom/app/lenient"
 	"loom/app/loom"
@@ -37,6 +38,8 @@ type Catalog struct {
 	// checking are the archives that are looked through: a small one may unpack to
 	// gigabytes.
 	checking *places.Places
+	// read are texts of files that were read to find out what they name.
+	read cache.Cache[textKey, string]
 	// PlainHTTP takes addresses of providers without HTTPS, as the operator's option
 	// LOOM_ALLOW_INSECURE_ENDPOINTS says.
 	PlainHTTP bool
@@ -55,7 +58,8 @@ func New(db *sqlx.DB, ring *secret.Ring, bucketURL string) (*Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Catalog{db: db, ring: ring, bucket: bucket, s3: s3, checking: places.New(2)}
+	c := &Catalog{db: db, ring: ring, bucket: bucket, s3: s3, checking: places.New(2),
+		read: cache.Cache[textKey, string]{Most: keptTexts, Weight: func(k textKey) int { return int(k.size) + len(k.object) }}}
 	if u, err := url.Parse(bucketURL); err == nil && u.Scheme == "file" {
 		c.bucketDir = u.Path
 	}

@@ -22,9 +22,11 @@ type finder struct {
 	services map[string]loom.Service
 	// resources are those of plugins that are active or staged.
 	resources map[loom.ResourceRef]bool
-	// asked, if set, is a resource of which only is asked what names it: users.
-	asked *loom.ResourceRef
-	users []EntryName
+	// asked, if set, are resources of which only is asked what names them: users. action is
+	// that of the service that is looked at.
+	asked  []loom.ResourceRef
+	users  map[loom.ResourceRef][]loom.ResourceUser
+	action loom.TaskAction
 	// cycles maps a service to the circle that it is part of, once looked for.
 	cycles map[string]circle
 	// merged holds merged templates by name.

@@ -61,22 +61,28 @@ func (c *Catalog) Resources(ctx context.Context, actor loom.Actor, f ResourceFil
 	return list, nil
 }
 
-// Upload stores the next version of a plugin resource, inactive. limit is the
-// size in bytes that is accepted, 0 for DefaultMaxUpload. Errors: Forbidden;
-// NotFound when the plugin does not exist or declares no such resource type;
-// Invalid for a bad name, for what is too large, and for an archive that provisioners
-// could not unpack, with the name of the entry. A failed upload uses up its number.
+// UploadOptions say how a version is stored, and what becomes of it at once.
+type UploadOptions struct {
+	// Limit is the size in bytes that is accepted, 0 for DefaultMaxUpload.
+	Limit int64
+	// Folder refuses an archive that holds anything but one folder, as people need to know.
+	Folder bool
+	// Stage slates the version for the next sync. Release puts it in use, and no other
+	// resource.
+	Stage, Release bool
+}
+
+// Upload is UploadAs with a limit alone: the version is stored and not in use.
 func (c *Catalog) Upload(ctx context.Context, actor loom.Actor, ref loom.ResourceRef, r io.Reader, limit int64) (loom.Resource, error) {
-	return c.upload(ctx, actor, ref, r, limit, false)
+	return c.UploadAs(ctx, actor, ref, r, UploadOptions{Limit: limit})
 }
 
-// UploadChecked is Upload for people: Invalid also for an archive that holds anything
-// but one folder.
-func (c *Catalog) UploadChecked(ctx context.Context, actor loom.Actor, ref loom.ResourceRef, r io.Reader, limit int64) (loom.Resource, error) {
-	return c.upload(ctx, actor, ref, r, limit, true)
-}
-
-func (c *Catalog) upload(ctx context.Context, actor loom.Actor, ref loom.ResourceRef, r io.Reader, limit int64, folder bool) (loom.Resource, error) {
+// UploadAs stores the next version of a plugin resource, and in the same transaction stages or
+// releases it. Errors: Forbidden; NotFound when the plugin does not exist or declares no such
+// resource type; Invalid for a bad name, for what is too large, and for an archive that
+// provisioners could not unpack, with the name of the entry. A failed upload uses up its
+// number, and leaves in use what is.
+func (c *Catalog) UploadAs(ctx context.Context, actor loom.Actor, ref loom.ResourceRef, r io.Reader, o UploadOptions) (loom.Resource, error) {
 	declared, err := c.mayWriteResource(ctx, actor, ref)
 	if err != nil {
 		return loom.Resource{}, err
@@ -85,6 +91,7 @@ func (c *Catalog) upload(ctx context.Context, actor loom.Actor, ref loom.Resourc
 	if strings.HasPrefix(ref.Name, ".") {
 		return loom.Resource{}, loom.InvalidFields([]loom.FieldError{{Field: "name", Message: "The name of a file may not begin with a dot."}})
 	}
+	limit := o.Limit
 	if limit <= 0 {
 		limit = DefaultMaxUpload
 	}
@@ -117,7 +124,7 @@ func (c *Catalog) upload(ctx context.Context, actor loom.Actor, ref loom.Resourc
 		return loom.Resource{}, fmt.Errorf("upload %s: %w", ref.Name, err)
 	}
 	if resource.Format == "archive" {
-		if err := c.checkArchive(ctx, actor.Tenant, resource, folder); err != nil {
+		if err := c.checkArchive(ctx, actor.Tenant, resource, o.Folder); err != nil {
 			return loom.Resource{}, err
 		}
 	}
@@ -132,7 +139,12 @@ func (c *Catalog) upload(ctx context.Context, actor loom.Actor, ref loom.Resourc
 		if err != nil {
 			return loom.Resource{}, err
 		}
-		return stored, recordResource(ctx, tx, actor, "create", ref, version)
+		if err := recordResource(ctx, tx, actor, "create", ref, version); err != nil || !o.Stage && !o.Release {
+			return stored, err
+		}
+		err = slate(ctx, tx, actor, ref, version, true, o.Release)
+		stored.Slated, stored.Live = true, o.Release
+		return stored, err
 	})
 }
 
@@ -161,28 +173,55 @@ func (c *Catalog) EnsureResource(ctx context.Context, actor loom.Actor, ref loom
 
 // Stage slates a version for the next sync, instead of any other. NotFound.
 func (c *Catalog) Stage(ctx context.Context, actor loom.Actor, ref loom.ResourceRef, version int) error {
-	return c.slate(ctx, actor, ref, version, true, "stage")
+	return c.slate(ctx, actor, ref, version, true, false)
 }
 
 // Recall takes a version out with the next sync. NotFound.
 func (c *Catalog) Recall(ctx context.Context, actor loom.Actor, ref loom.ResourceRef, version int) error {
-	return c.slate(ctx, actor, ref, version, false, "recall")
+	return c.slate(ctx, actor, ref, version, false, false)
 }
 
-func (c *Catalog) slate(ctx context.Context, actor loom.Actor, ref loom.ResourceRef, version int, slated bool, verb string) error {
+// Release puts a version in use at once, instead of any other of its name. Other resources
+// stay as they are. NotFound.
+func (c *Catalog) Release(ctx context.Context, actor loom.Actor, ref loom.ResourceRef, version int) error {
+	return c.slate(ctx, actor, ref, version, true, true)
+}
+
+// Withdraw takes a version out of use at once, or off the stage. Other resources stay as they
+// are. NotFound.
+func (c *Catalog) Withdraw(ctx context.Context, actor loom.Actor, ref loom.ResourceRef, version int) error {
+	return c.slate(ctx, actor, ref, version, false, true)
+}
+
+func (c *Catalog) slate(ctx context.Context, actor loom.Actor, ref loom.ResourceRef, version int, slated, now bool) error {
 	if _, err := c.mayWriteResource(ctx, actor, ref); err != nil {
 		return err
 	}
 	return store.Exec(ctx, c.db, func(tx *sqlx.Tx) error {
 		resource, err := lockVersion(ctx, tx, actor.Tenant, ref, version)
-		if err != nil || resource.Slated == slated {
+		if err != nil || resource.Slated == slated && (!now || resource.Live == slated) {
 			return err
 		}
-		if err := store.SlateResource(ctx, tx, actor.Tenant, ref, version, slated); err != nil {
-			return err
-		}
-		return recordResource(ctx, tx, actor, verb, ref, version)
+		return slate(ctx, tx, actor, ref, version, slated, now)
 	})
+}
+
+// slate changes what is in use of one name after the next sync, or now. The tenant is locked.
+func slate(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, ref loom.ResourceRef, version int, slated, now bool) error {
+	if err := store.SlateResource(ctx, tx, actor.Tenant, ref, version, slated); err != nil {
+		return err
+	}
+	verb, of := "stage", 0
+	if !slated {
+		verb, of = "recall", version // another one that is staged stays so
+	}
+	if now {
+		verb = map[bool]string{true: "release", false: "withdraw"}[slated]
+		if _, _, err := store.SyncResources(ctx, tx, actor.Tenant, ref, of); err != nil {
+			return err
+		}
+	}
+	return recordResource(ctx, tx, actor, verb, ref, version)
 }
 
 // DeleteResource deletes a version, or with version 0 all versions of a name, of
@@ -204,7 +243,7 @@ func (c *Catalog) DeleteResource(ctx context.Context, actor loom.Actor, ref loom
 			}
 			found++
 			if status := r.Status(); status != loom.ResourceInactive {
-				return loom.NewError(loom.Conflict, "Version %d of “%s” is %s; recall it and sync before deleting it.", r.Version, ref.Name, status)
+				return loom.NewError(loom.Conflict, "Version %d of “%s” is %s. Withdraw it first.", r.Version, ref.Name, status)
 			}
 		}
 		if found == 0 {
@@ -230,7 +269,7 @@ func (c *Catalog) Sync(ctx context.Context, actor loom.Actor) error {
 		if _, err := store.LockTenant(ctx, tx, actor.Tenant); err != nil {
 			return err
 		}
-		set, n, err := store.SyncResources(ctx, tx, actor.Tenant)
+		set, n, err := store.SyncResources(ctx, tx, actor.Tenant, loom.ResourceRef{}, 0)
 		if err != nil || n == 0 {
 			return err
 		}

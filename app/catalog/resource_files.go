@@ -19,7 +19,7 @@ const oddNoArchive = "This is not an archive. Upload a .tar.gz or .zip file."
 
 // archiveList collects what an archive holds.
 type archiveList struct {
-	found ResourceContent
+	found loom.ResourceContent
 	// tops are the entries at its top; true for those that are folders.
 	tops map[string]bool
 	// short ends the list after maxListed entries.
@@ -46,7 +46,7 @@ func (l *archiveList) add(e archive.Entry) error {
 	if e.Mode.IsDir() {
 		name += "/"
 	}
-	l.found.Files = append(l.found.Files, ArchiveFile{Name: strings.ToValidUTF8(name, "\uFFFD"), Size: e.Size, Mode: e.Mode.String()})
+	l.found.Files = append(l.found.Files, loom.ArchiveFile{Name: strings.ToValidUTF8(name, "\uFFFD"), Size: e.Size, Mode: e.Mode.String()})
 	return nil
 }
 
@@ -109,12 +109,12 @@ func lookThrough(ctx context.Context, src archive.Source, limits archive.Limits)
 const maxListing = 256 << 20
 
 // listObject lists a stored archive.
-func (c *Catalog) listObject(ctx context.Context, r loom.Resource, content io.Reader) (ResourceContent, error) {
+func (c *Catalog) listObject(ctx context.Context, r loom.Resource, content io.Reader) (loom.ResourceContent, error) {
 	l := newArchiveList()
 	l.short = true
 	src := archive.Source{Stream: content, At: &objectAt{ctx: ctx, c: c, key: r.Object, size: r.Size}, Size: r.Size}
 	if err := l.end(archive.List(ctx, src, archive.Limits{Bytes: maxListing, Entries: archive.Usual.Entries}, l.add)); err != nil {
-		return ResourceContent{}, err
+		return loom.ResourceContent{}, err
 	}
 	if l.found.Odd == "" && !l.found.More {
 		l.found.Odd = l.folder()

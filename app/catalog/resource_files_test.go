@@ -93,7 +93,7 @@ func TestArchivesAreLookedThrough(t *testing.T) {
 		if got := strings.Join(names, " "); c.files != "" && got != c.files {
 			t.Errorf("%s: files are %q, want %q", what, got, c.files)
 		}
-		_, err = b.UploadChecked(b.ctx, b.admin, ref, bytes.NewReader(c.content), 0)
+		_, err = b.UploadAs(b.ctx, b.admin, ref, bytes.NewReader(c.content), catalog.UploadOptions{Folder: true})
 		if c.odd == "" && err != nil || c.odd != "" && (!errors.Is(err, loom.Invalid) || loom.AsError(err).Fields[0].Message != content.Odd) {
 			t.Errorf("%s: the upload says %v", what, err)
 		}
@@ -149,10 +149,10 @@ func TestResourcesByName(t *testing.T) {
 	if len(found.Items) != 1 || found.Next != "" || found.Items[0].LiveVersion != 1 || found.Items[0].SlatedVersion != 2 || found.Items[0].Versions != 2 || found.Items[0].Version != 2 {
 		t.Errorf("a.sh is %+v", found)
 	}
-	if coming, going, err := b.ResourcesWaiting(b.ctx, b.admin); err != nil || coming != 1 || going != 2 {
+	if coming, going, err := b.ResourcesWaiting(b.ctx, b.admin); err != nil || coming != 1 || going != 1 {
 		t.Errorf("waiting are %d and %d, %v", coming, going, err)
 	}
-	if users, err := b.ResourceUsers(b.ctx, b.admin, named("a.sh")); err != nil || len(users.Entries)+len(users.Files) != 0 {
+	if users, err := b.ResourceUsers(b.ctx, b.admin, named("a.sh")); err != nil || len(users[named("a.sh")].Entries)+len(users[named("a.sh")].Files) != 0 {
 		t.Errorf("a.sh is named by %v, %v", users, err)
 	}
 	if _, err := b.ListResources(b.ctx, b.user, catalog.ResourceListInput{}); !errors.Is(err, loom.Forbidden) {

@@ -40,8 +40,8 @@ func (c *Catalog) ListResources(ctx context.Context, actor loom.Actor, in Resour
 	return ResourceList{Items: items, Next: next, Prev: prev}, err
 }
 
-// ResourcesWaiting counts the versions that the next sync puts in use, and those that it
-// takes out of use. Forbidden.
+// ResourcesWaiting counts the resources that the next sync puts a version of in use, and those
+// that it takes out of use. Forbidden.
 func (c *Catalog) ResourcesWaiting(ctx context.Context, actor loom.Actor) (in, out int, err error) {
 	if err := actor.May(loom.Publish.Reading(), actor.InTenant()); err != nil {
 		return 0, 0, err
@@ -58,13 +58,10 @@ func checkResourceStatus(status loom.ResourceStatus) error {
 	return loom.InvalidFields([]loom.FieldError{{Field: "status", Message: "The status is active, inactive, staged or recalled."}})
 }
 
-// ResourceCluster is a cluster with nodes that a version of a file was last run on.
-type ResourceCluster = store.FileUse
-
 // ResourceClusters gives the live clusters of the actor's tenant whose services were last set up
 // with a file, by the version that is in use, else the newest, of its content. Those set up
 // with a version that was deleted are under 0. Forbidden.
-func (c *Catalog) ResourceClusters(ctx context.Context, actor loom.Actor, ref loom.ResourceRef, versions []loom.Resource) (map[int][]ResourceCluster, error) {
+func (c *Catalog) ResourceClusters(ctx context.Context, actor loom.Actor, ref loom.ResourceRef, versions []loom.Resource) (map[int][]loom.ResourceCluster, error) {
 	if err := actor.May(loom.Publish.Reading(), actor.InTenant()); err != nil {
 		return nil, err
 	}
@@ -81,9 +78,18 @@ func (c *Catalog) ResourceClusters(ctx context.Context, actor loom.Actor, ref lo
 			of[v.SHA256], live[v.SHA256] = v.Version, v.Live
 		}
 	}
-	by := map[int][]ResourceCluster{}
+	by := map[int][]loom.ResourceCluster{}
 	for _, use := range uses {
 		by[of[use.SHA256]] = append(by[of[use.SHA256]], use)
 	}
 	return by, nil
+}
+
+// ResourceMachines counts, by file, the nodes of live clusters of the actor's tenant whose
+// services were last set up with any version of it. Forbidden.
+func (c *Catalog) ResourceMachines(ctx context.Context, actor loom.Actor, refs ...loom.ResourceRef) (map[loom.ResourceRef]int, error) {
+	if err := actor.May(loom.Publish.Reading(), actor.InTenant()); err != nil {
+		return nil, err
+	}
+	return store.FileNodes(ctx, c.db, actor.Tenant, refs)
 }

@@ -17,40 +17,19 @@ const (
 	maxListed = 1000
 )
 
-// ResourceContent is what can be shown of a version of a plugin resource.
-type ResourceContent struct {
-	// Secret content is never shown.
-	Secret bool
-	// Text is that of a text file; Binary files and those that are too Large have none.
-	Text          string
-	Binary, Large bool
-	// Files are those of an archive, More says that there are more of them; Odd is what
-	// is not as provisioners expect it.
-	Files []ArchiveFile
-	More  bool
-	Odd   string
-}
-
-// ArchiveFile is a file or folder of an archive; Size is in bytes.
-type ArchiveFile struct {
-	Name string
-	Size int64
-	Mode string
-}
-
 // ResourceContent reads what can be shown of a version: the text of a text file, the
 // list of files of an archive. Errors: Forbidden for those who may not change it,
 // NotFound.
-func (c *Catalog) ResourceContent(ctx context.Context, actor loom.Actor, r loom.Resource) (ResourceContent, error) {
+func (c *Catalog) ResourceContent(ctx context.Context, actor loom.Actor, r loom.Resource) (loom.ResourceContent, error) {
 	if err := actor.May(loom.Publish.Reading(), actor.InTenant()); err != nil {
-		return ResourceContent{}, err
+		return loom.ResourceContent{}, err
 	}
 	if r.Sealed {
-		return ResourceContent{Secret: true}, nil
+		return loom.ResourceContent{Secret: true}, nil
 	}
 	content, err := c.Open(ctx, r)
 	if err != nil {
-		return ResourceContent{}, err
+		return loom.ResourceContent{}, err
 	}
 	defer content.Close()
 	if r.Format == "archive" {
@@ -59,13 +38,13 @@ func (c *Catalog) ResourceContent(ctx context.Context, actor loom.Actor, r loom.
 	text, err := io.ReadAll(io.LimitReader(content, maxShownText+1))
 	switch {
 	case err != nil:
-		return ResourceContent{}, err
+		return loom.ResourceContent{}, err
 	case bytes.IndexByte(text, 0) >= 0 || len(text) <= maxShownText && !utf8.Valid(text):
-		return ResourceContent{Binary: true}, nil
+		return loom.ResourceContent{Binary: true}, nil
 	case len(text) > maxShownText:
-		return ResourceContent{Large: true}, nil
+		return loom.ResourceContent{Large: true}, nil
 	}
-	return ResourceContent{Text: string(text)}, nil
+	return loom.ResourceContent{Text: string(text)}, nil
 }
 
 // ResourceFetch is the newest set of plugin resources that a host has fetched.

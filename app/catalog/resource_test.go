@@ -2,7 +2,9 @@ package catalog_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -219,3 +221,78 @@ func TestEnsureResource(t *testing.T) {
 type iotestErr struct{}
 
 func (iotestErr) Read([]byte) (int, error) { return 0, errors.New("the line is dead") }
+
+// A version that is released or withdrawn goes into or out of use alone: other files stay
+// staged or withdrawn, and other versions of its name as they are.
+func TestReleaseOfOneFile(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.plugins(t)
+	of := func(name string) loom.ResourceRef {
+		return loom.ResourceRef{Kind: "automatortypes", Plugin: "shell", Type: "scripts", Name: name}
+	}
+	states := func() string {
+		t.Helper()
+		list, err := b.Resources(b.ctx, b.admin, catalog.ResourceFilter{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for _, r := range list {
+			all = append(all, fmt.Sprintf("%s/%d=%s", r.Name, r.Version, r.Status()))
+		}
+		return strings.Join(all, " ")
+	}
+	store := func(name string, o catalog.UploadOptions) loom.Resource {
+		t.Helper()
+		r, err := b.UploadAs(b.ctx, b.admin, of(name), strings.NewReader("echo "+name), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	set := func() int {
+		t.Helper()
+		set, _, err := b.Live(b.ctx, b.admin.Tenant)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return set
+	}
+	store("other.sh", catalog.UploadOptions{Stage: true})
+	store("gone.sh", catalog.UploadOptions{Release: true})
+	if err := b.Recall(b.ctx, b.admin, of("gone.sh"), 1); err != nil {
+		t.Fatal(err)
+	}
+	before := set()
+	if r := store("web.sh", catalog.UploadOptions{Release: true}); !r.Live || !r.Slated {
+		t.Errorf("it says %s", r.Status())
+	}
+	store("web.sh", catalog.UploadOptions{Stage: true})
+	if got, want := states(), "gone.sh/1=recalled other.sh/1=staged web.sh/1=recalled web.sh/2=staged"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := set(); got != before+1 {
+		t.Errorf("the set is %d, before %d", got, before)
+	}
+	act := func(what func(context.Context, loom.Actor, loom.ResourceRef, int) error, version int, want string) {
+		t.Helper()
+		if err := what(b.ctx, b.admin, of("web.sh"), version); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := states(), "gone.sh/1=recalled other.sh/1=staged "+want; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	act(b.Withdraw, 1, "web.sh/1=inactive web.sh/2=staged")
+	act(b.Release, 2, "web.sh/1=inactive web.sh/2=active")
+	act(b.Release, 1, "web.sh/1=active web.sh/2=inactive")
+	act(b.Release, 1, "web.sh/1=active web.sh/2=inactive")
+	act(b.Withdraw, 1, "web.sh/1=inactive web.sh/2=inactive")
+	if _, err := b.UploadAs(b.ctx, b.user, of("web.sh"), strings.NewReader("x"), catalog.UploadOptions{Release: true}); !errors.Is(err, loom.Forbidden) {
+		t.Errorf("a user: %v", err)
+	}
+	if err := b.Release(b.ctx, b.admin, of("web.sh"), 9); !errors.Is(err, loom.NotFound) {
+		t.Errorf("version 9: %v", err)
+	}
+}

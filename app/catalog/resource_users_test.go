@@ -53,22 +53,26 @@ func TestResourceUsers(t *testing.T) {
 	for name, fields := range map[string]string{"a": `"script":"lib.sh"`, "b": `"script":"bash","args":"-e lib.sh start"`, "c": `"script":"lib.sh.bak"`, "d": `"script":"bash lib.sh"`} {
 		b.save(t, b.admin, loom.KindService, `{"name":"%s","provisioner":{"actions":{"start":{"type":"shell","fields":{%s}}}}}`, name, fields)
 	}
-	found, err := b.ResourceUsers(b.ctx, b.admin, lib)
+	uses, err := b.ResourceUsers(b.ctx, b.admin, lib, of("shell", "scripts", "mylib.sh"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, e := range found.Entries {
-		got = append(got, e.Name)
+	for _, e := range uses[lib].Entries {
+		got = append(got, fmt.Sprintf("%s%v", e.Name, e.Actions))
 	}
-	for _, r := range found.Files {
+	for _, r := range uses[lib].Files {
 		got = append(got, fmt.Sprintf("%s/%d", r.Name, r.Version))
 	}
-	if all := strings.Join(got, " "); all != "a b d after.sh/1 before.sh/1 both.sh/1 live.sh/1" {
+	if all := strings.Join(got, " "); all != "a[start] b[start] d[start] after.sh/1 before.sh/1 both.sh/1 live.sh/1" {
 		t.Errorf("lib.sh is named by %s", all)
 	}
-	if found, err := b.ResourceUsers(b.ctx, b.admin, of("shell", "secrets", "lib.sh")); err != nil || len(found.Files) > 0 {
-		t.Errorf("a secret is named by %v, %v", found, err)
+	if files := uses[of("shell", "scripts", "mylib.sh")].Files; len(files) != 1 || files[0].Name != "near.sh" {
+		t.Errorf("mylib.sh is named by %v", files)
+	}
+	secret := of("shell", "secrets", "lib.sh")
+	if uses, err := b.ResourceUsers(b.ctx, b.admin, secret); err != nil || len(uses[secret].Files) > 0 {
+		t.Errorf("a secret is named by %v, %v", uses, err)
 	}
 	if _, err := b.ResourceUsers(b.ctx, b.user, lib); !errors.Is(err, loom.Forbidden) {
 		t.Errorf("a user: %v", err)

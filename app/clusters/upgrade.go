@@ -74,7 +74,7 @@ func draftUpgrade(ctx context.Context, u *Clusters, r request, c *change) error 
 }
 
 // changedFiles gives, by service of a cluster, the files that its actions ran and that are
-// others now, such as “web.sh (version 3)”.
+// others now, such as “web.sh v3”.
 func (u *Clusters) changedFiles(ctx context.Context, cluster loom.Cluster) (map[string][]string, error) {
 	all, err := store.ChangedFiles(ctx, u.db, cluster.Owner.Tenant, cluster.ID)
 	if err != nil {
@@ -83,7 +83,7 @@ func (u *Clusters) changedFiles(ctx context.Context, cluster loom.Cluster) (map[
 	changed := map[string][]string{}
 	for _, f := range all {
 		s, there := cluster.Services[f.Service]
-		text := fmt.Sprintf("%s (version %d)", f.Name, f.Version)
+		text := fmt.Sprintf("%s v%d", f.Name, f.Version)
 		// What an action ran that there is no more, or by another automator, is past.
 		if there && s.Provisioner.Actions[f.Action].Type == f.Plugin && !slices.Contains(changed[f.Service], text) {
 			changed[f.Service] = append(changed[f.Service], text)

@@ -175,7 +175,7 @@ func TestReleasedFilesMakeClustersUpgradable(t *testing.T) {
 	b.script("web", 3, "web one", true)
 	b.nothingNewer("with the same content under another number", id)
 	b.script("web", 4, "web four", true)
-	if got := b.newerFiles(id); got != "web: web.sh (version 4)" {
+	if got := b.newerFiles(id); got != "web: web.sh v4" {
 		t.Errorf("newer files: %s", got)
 	}
 	_, err := b.clusters.Newer(b.ctx, loom.Actor{Tenant: "t2", TenantName: "other", User: "eve", Role: loom.RoleAdmin}, id)
@@ -188,7 +188,7 @@ func TestReleasedFilesMakeClustersUpgradable(t *testing.T) {
 	}
 	v := b.previewOf(loom.ChangeUpgrade, id, clusters.ChangeInput{})
 	for _, c := range v.Changes {
-		if c.Name == "web" && (c.Change != "restart" || c.Because != "Newer files: web.sh (version 4)." || c.Old != nil) {
+		if c.Name == "web" && (c.Change != "restart" || c.Because != "Newer files: web.sh v4." || c.Old != nil) {
 			t.Errorf("change %+v", c)
 		}
 	}
@@ -209,7 +209,7 @@ func TestReleasedFilesMakeClustersUpgradable(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.run(nil)
-	if got := b.newerFiles(id); got != "db: db.sh (version 2)" {
+	if got := b.newerFiles(id); got != "db: db.sh v2" {
 		t.Errorf("newer files after a restart: %s", got)
 	}
 	// What is withdrawn is nothing newer.
@@ -248,7 +248,7 @@ func TestReleasedCookbooksAndModulesMakeClustersUpgradable(t *testing.T) {
 			m.run(nil)
 			b.nothingNewer("after the create", id)
 			b.file(c.key, 2, "two", true)
-			if got, want := b.newerFiles(id), "web: "+c.key[strings.LastIndex(c.key, "/")+1:]+" (version 2)"; got != want {
+			if got, want := b.newerFiles(id), "web: "+c.key[strings.LastIndex(c.key, "/")+1:]+" v2"; got != want {
 				t.Errorf("newer files: %q, want %q", got, want)
 			}
 			if v := b.previewOf(loom.ChangeUpgrade, id, clusters.ChangeInput{}); v.ByAction[loom.ActionInstall] != 2 {

@@ -91,6 +91,17 @@ func ParseOperationRef(s string) (OperationRef, bool) {
 	return OperationRef{Cluster: id, Number: n}, true
 }
 
+// ParseTaskRef reads "00000042-003-012", padding optional.
+func ParseTaskRef(s string) (TaskRef, bool) {
+	at := strings.LastIndexByte(s, '-')
+	op, ok := ParseOperationRef(s[:max(at, 0)])
+	n, err := ParseNumber(s[at+1:])
+	if !ok || err != nil || n <= 0 {
+		return TaskRef{}, false
+	}
+	return TaskRef{Operation: op, Number: n}, true
+}
+
 // MaxNameLength is the longest name of any entity, in characters.
 const MaxNameLength = 255
 

@@ -74,3 +74,59 @@ func (s *ResourceSummary) Status() ResourceStatus {
 	}
 	return ResourceStaged
 }
+
+// ResourceContent is what can be shown of a version of a plugin resource.
+type ResourceContent struct {
+	// Secret content is never shown.
+	Secret bool
+	// Text is that of a text file; Binary files and those that are too Large have none.
+	Text          string
+	Binary, Large bool
+	// Files are those of an archive, More says that there are more of them; Odd is what
+	// is not as provisioners expect it.
+	Files []ArchiveFile
+	More  bool
+	Odd   string
+}
+
+// ArchiveFile is a file or folder of an archive; Size is in bytes.
+type ArchiveFile struct {
+	Name string
+	Size int64
+	Mode string
+}
+
+// ResourceUse is what names a plugin resource: services and providers in their fields, by
+// kind and name, and other files of its plugin in their text. Of those the version that is
+// in use, or else the staged one.
+type ResourceUse struct {
+	Entries []ResourceUser
+	Files   []Resource
+}
+
+// ResourceUser is an entry that names a plugin resource: a service by these of its actions.
+type ResourceUser struct {
+	Kind    EntityKind
+	Name    string
+	Actions []TaskAction
+}
+
+// ResourceCluster is a cluster with nodes that a version of a file was last run on.
+type ResourceCluster struct {
+	SHA256  string
+	Cluster ClusterID
+	Name    string
+	Nodes   int
+}
+
+// TextCheck is what a look at the text of a file tells.
+type TextCheck struct {
+	// Language is "bash" for all shells, "python", "json", "ruby", "ini", "puppet", "dockerfile",
+	// or "" for others.
+	Language string
+	// Checked says that the text was parsed, as that of shells is. Problem is what is wrong
+	// with it, at Line and Column, from 1; "" for nothing.
+	Checked      bool
+	Problem      string
+	Line, Column int
+}

@@ -109,14 +109,6 @@ func ReleasedFiles(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID,
 	return files, nil
 }
 
-// FileUse is a cluster with nodes that a file of a content was last run on.
-type FileUse struct {
-	SHA256  string
-	Cluster loom.ClusterID
-	Name    string
-	Nodes   int
-}
-
 const fileUses = `
 SELECT f.value AS sha256, c.id, c.name, count(DISTINCT n.id) AS nodes
 FROM nodes n JOIN clusters c ON c.id = n.cluster_id
@@ -126,7 +118,7 @@ GROUP BY f.value, c.id, c.name
 ORDER BY c.name, c.id`
 
 // FileUses lists the clusters that use a file of an automator, by content.
-func FileUses(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.ResourceRef) ([]FileUse, error) {
+func FileUses(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.ResourceRef) ([]loom.ResourceCluster, error) {
 	var rows []struct {
 		SHA256 string `db:"sha256"`
 		ID     int64  `db:"id"`
@@ -136,11 +128,41 @@ func FileUses(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref 
 	if err := sqlx.SelectContext(ctx, q, &rows, fileUses, tenant, ref.FileKey()); err != nil {
 		return nil, wrap(err, "list the clusters that use %s", ref.Name)
 	}
-	uses := make([]FileUse, len(rows))
+	uses := make([]loom.ResourceCluster, len(rows))
 	for i, r := range rows {
-		uses[i] = FileUse{SHA256: r.SHA256, Cluster: loom.ClusterID(r.ID), Name: r.Name, Nodes: r.Nodes}
+		uses[i] = loom.ResourceCluster{SHA256: r.SHA256, Cluster: loom.ClusterID(r.ID), Name: r.Name, Nodes: r.Nodes}
 	}
 	return uses, nil
+}
+
+const fileNodes = `
+SELECT f.key, count(DISTINCT n.id) AS nodes
+FROM nodes n JOIN clusters c ON c.id = n.cluster_id
+CROSS JOIN LATERAL jsonb_each(n.service_files) s CROSS JOIN LATERAL jsonb_each(s.value) a CROSS JOIN LATERAL jsonb_each_text(a.value) f
+WHERE n.tenant_id = $1 AND n.state <> 'deleted' AND c.status <> 'terminated' AND s.key = ANY (n.services) AND f.key = ANY ($2)
+GROUP BY f.key`
+
+// FileNodes counts the nodes that use files of automators, in whatever version.
+func FileNodes(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, refs []loom.ResourceRef) (map[loom.ResourceRef]int, error) {
+	by, keys := map[string]loom.ResourceRef{}, []string{}
+	for _, ref := range refs {
+		if ref.Kind == string(loom.KindAutomatorType) {
+			by[ref.FileKey()] = ref
+			keys = append(keys, ref.FileKey())
+		}
+	}
+	var rows []struct {
+		Key   string `db:"key"`
+		Nodes int    `db:"nodes"`
+	}
+	if err := sqlx.SelectContext(ctx, q, &rows, fileNodes, tenant, pq.Array(keys)); err != nil {
+		return nil, wrap(err, "count the nodes that use %d files", len(refs))
+	}
+	nodes := make(map[loom.ResourceRef]int, len(rows))
+	for _, r := range rows {
+		nodes[by[r.Key]] = r.Nodes
+	}
+	return nodes, nil
 }
 
 // ServicesOfClusters gives the copies of services that clusters hold.

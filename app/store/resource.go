@@ -162,11 +162,15 @@ func DeleteResources(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, ref
 	return wrap(err, "delete versions of %s", ref.Name)
 }
 
-// SyncResources makes what is slated live, for all resources of a tenant that the
-// caller has locked. It gives the number of the set, which is a new one only if
-// something changed.
-func SyncResources(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID) (set int, changed int, err error) {
-	result, err := tx.ExecContext(ctx, `UPDATE resources SET live = slated, live_since = CASE WHEN slated THEN now() ELSE live_since END WHERE tenant_id = $1 AND live <> slated`, tenant)
+const syncResources = `
+UPDATE resources SET live = slated, live_since = CASE WHEN slated THEN now() ELSE live_since END
+WHERE tenant_id = $1 AND live <> slated AND ($2 = '' OR kind = $2 AND plugin = $3 AND type = $4 AND name = $5) AND ($6 = 0 OR version = $6)`
+
+// SyncResources makes what is slated live, and what is not no longer: of the resource of a tenant
+// that ref names, or of a version of it; of all with the zero ref. The caller has locked the
+// tenant. It gives the number of the set, which is a new one only if something changed.
+func SyncResources(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, ref loom.ResourceRef, version int) (set int, changed int, err error) {
+	result, err := tx.ExecContext(ctx, syncResources, tenant, ref.Kind, ref.Plugin, ref.Type, ref.Name, version)
 	if err != nil {
 		return 0, 0, wrap(err, "sync resources")
 	}
@@ -193,11 +197,11 @@ func ResourceObjectsAllTenants(ctx context.Context, q sqlx.ExtContext) ([]string
 // NewResourceSet gives the tenant's set of resources a new number and makes what
 // is slated live, also when no flag changes.
 func NewResourceSet(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID) (int, error) {
-	if _, err := tx.ExecContext(ctx, `UPDATE resources SET live = slated, live_since = CASE WHEN slated THEN now() ELSE live_since END WHERE tenant_id = $1 AND live <> slated`, tenant); err != nil {
-		return 0, wrap(err, "sync resources")
+	set, changed, err := SyncResources(ctx, tx, tenant, loom.ResourceRef{}, 0)
+	if err != nil || changed > 0 {
+		return set, err
 	}
-	var set int
-	err := tx.GetContext(ctx, &set, `UPDATE tenants SET resource_set = resource_set + 1 WHERE id = $1 RETURNING resource_set`, tenant)
+	err = tx.GetContext(ctx, &set, `UPDATE tenants SET resource_set = resource_set + 1 WHERE id = $1 RETURNING resource_set`, tenant)
 	return set, wrap(err, "number the set of resources")
 }
 
@@ -279,14 +283,19 @@ func ResourcePage(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, 
 	return found, next, prev, err
 }
 
-// ResourcesWaiting counts the versions that the next sync of a tenant puts in use, and
-// those that it takes out of use.
+const resourcesWaiting = `
+SELECT count(*) FILTER (WHERE coming) AS coming, count(*) FILTER (WHERE NOT coming) AS going
+FROM (SELECT bool_or(slated) AS coming FROM resources WHERE tenant_id = $1 AND (live OR slated)
+	GROUP BY kind, plugin, type, name HAVING bool_or(live <> slated)) n`
+
+// ResourcesWaiting counts the resources that the next sync of a tenant puts a version of in use,
+// and those that it takes out of use.
 func ResourcesWaiting(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) (in, out int, err error) {
 	var n struct {
 		In  int `db:"coming"`
 		Out int `db:"going"`
 	}
-	err = sqlx.GetContext(ctx, q, &n, `SELECT count(*) FILTER (WHERE slated) AS coming, count(*) FILTER (WHERE live) AS going FROM resources WHERE tenant_id = $1 AND live <> slated`, tenant)
+	err = sqlx.GetContext(ctx, q, &n, resourcesWaiting, tenant)
 	return n.In, n.Out, wrap(err, "count what waits for a sync")
 }
 

@@ -178,7 +178,7 @@ var trespassers = map[string]trespasser{
 		return store.DeleteResources(ctx, tx, t, ownRef, 0)
 	}),
 	"SyncResources": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
-		_, changed, err := store.SyncResources(ctx, tx, t)
+		_, changed, err := store.SyncResources(ctx, tx, t, loom.ResourceRef{}, 0)
 		return leak(changed > 0), err
 	},
 	"NewResourceSet": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {

@@ -47,27 +47,23 @@ func TestResourceList(t *testing.T) {
 		store(fmt.Sprintf("more-%02d.sh", n), "echo", false)
 	}
 	const list = "/admin/resources"
-	v.get(list).shows(t, 200, "Waiting for release: 1 version goes into use and 2 versions go out of use.", "gone.sh", "more-00.sh", "All plugins", "<summary>States").hides(t, ">web.sh<")
-	v.get(list+"?q=web").shows(t, 200, ">web.sh<", "Staged", "of 2", "Clear filters", "Withdraw version 2 of web.sh").hides(t, "gone.sh", "Stage version 2 of web.sh")
-	v.get(list+"?status=recalled&plugin=shell&type=scripts").shows(t, 200, "gone.sh", "Stage version 1 of gone.sh").hides(t, ">web.sh<", "more-")
-	v.get(list+"?status=inactive&sort=-name").shows(t, 200, "more-29.sh", "Stage version 1 of more-29.sh").hides(t, "Delete", "gone.sh", "more-00.sh")
-	v.get(list+"?plugin=chef-solo").shows(t, 200, "No resource matches these filters.")
+	v.get(list).shows(t, 200, "1 file staged, 1 file withdrawn.", "gone.sh", "more-00.sh", "All plugins", "New file").hides(t, ">web.sh<")
+	v.get(list+"?q=web").shows(t, 200, ">web.sh<", "shell script", ">v1<", ">v2<", ">front.sh<", "Clear filters").hides(t, "gone.sh")
+	v.get(list+"?status=recalled&plugin=shell&type=scripts").shows(t, 200, "gone.sh", "withdrawn").hides(t, ">web.sh<", "more-")
+	v.get(list+"?status=inactive&sort=-name").shows(t, 200, "more-29.sh").hides(t, "gone.sh", "more-00.sh")
+	v.get(list+"?plugin=chef-solo").shows(t, 200, "No matches.")
 	v.get(list+"?status=odd").shows(t, 422)
 	next := nextPage(t, v.get(list))
 	v.get(next).shows(t, 200, ">web.sh<").hides(t, "gone.sh")
-	// The form of a version, and one that is opened for a type, filter nothing.
-	v.get(list+"?plugin=automatortypes/shell/scripts").shows(t, 200, "gone.sh", `value="automatortypes/shell/scripts" selected`)
 
-	// On the page of a version its buttons lead back to it.
-	ref := []string{"kind", "automatortypes", "plugin", "shell", "type", "scripts", "name", "web.sh", "version", "1"}
 	v.post("/admin/services", "body", `{"name":"site","provisioner":{"actions":{"install":{"type":"shell","fields":{"script":"web.sh"}}}}}`).goes(t, "/admin/services/site")
-	show := "/admin/resources/show?kind=automatortypes&name=web.sh&plugin=shell&type=scripts&version=1"
-	v.get(show).shows(t, 200, "Withdrawn: in use until the next release", "Stage version 1 of web.sh", "Withdraw version 2 of web.sh", `href="/admin/services/site"`).hides(t, "Withdraw version 1 of web.sh", "Delete version")
-	v.post("/admin/resources/stage", append(ref, "back", "show")...).goes(t, show)
-	v.get(show).shows(t, 200, "Withdraw version 1 of web.sh", "Delete version 2 of web.sh")
-	v.get("/admin/resources/recall?"+strings.SplitN(show, "?", 2)[1]+"&back=show").shows(t, 200, `name="back" value="show"`, `href="/admin/resources/show?`, "<p>Used by:</p>", `href="/admin/services/site"`,
-		`href="/admin/resources/show?kind=automatortypes&amp;name=front.sh&amp;plugin=shell&amp;type=scripts&amp;version=1"`, " script</span>").hides(t, "other.sh")
-	v.post("/admin/resources/delete", append(ref[:8:8], "version", "2", "back", "show")...).goes(t, list)
+	const query = "?kind=automatortypes&name=web.sh&plugin=shell&type=scripts"
+	users := []string{`href="/admin/services/site"`, "– install</span>", `href="/admin/resources/show?kind=automatortypes&amp;name=front.sh&amp;plugin=shell&amp;type=scripts&amp;version=1"`}
+	v.get("/admin/resources/show"+query+"&version=1").shows(t, 200, append(users, "v1 withdrawn", "v2 staged", "Withdraw v1…")...).hides(t, "Withdraw v2…", `href="/admin/resources/delete`)
+	v.get("/admin/resources/withdraw"+query+"&version=1").shows(t, 200, append(users, "<p>Used by:</p>", "Tasks that need it will fail.")...).hides(t, "other.sh")
+	v.post("/admin/resources/stage"+query+"&version=1").goes(t, "/admin/resources/show"+query+"&version=1")
+	v.get("/admin/resources/show"+query+"&version=2").shows(t, 200, "This is v2. v1 is in use.", "Delete v2…")
+	v.post("/admin/resources/delete"+query+"&version=2").goes(t, list)
 	r.signedIn("superadmin", "admin").get(list).shows(t, 200).hides(t, "more-00.sh")
 }
 
@@ -78,7 +74,7 @@ func TestArchivesAreChecked(t *testing.T) {
 	v := r.signedIn("demo", "admin")
 	check(t, r.catalog.RegisterTypes(r.ctx, nil, []loom.PluginType{{Base: loom.Base{Name: "shell"}, ResourceTypes: map[string]loom.ResourceType{
 		"scripts": {Format: "file", Permissions: "755"}, "archives": {Format: "archive"}}}}))
-	v.get("/admin/resources").shows(t, 200, "shell (automator type): archives, an archive", "At most 1.0 GiB", "one folder at its top")
+	v.get("/admin/resources/new").shows(t, 200, "shell (automator type): archives, an archive", "At most 1.0 GiB", "one folder at its top")
 	send := func(content []byte) answer {
 		var b bytes.Buffer
 		form := multipart.NewWriter(&b)
@@ -90,21 +86,21 @@ func TestArchivesAreChecked(t *testing.T) {
 		_, err = part.Write(content)
 		check(t, err)
 		check(t, form.Close())
-		req, err := http.NewRequestWithContext(v.ctx, http.MethodPost, v.server.URL+"/admin/resources/upload", &b)
+		req, err := http.NewRequestWithContext(v.ctx, http.MethodPost, v.server.URL+"/admin/resources/save", &b)
 		check(t, err)
 		req.Header.Set("Content-Type", form.FormDataContentType())
 		return v.do(req)
 	}
-	send([]byte("echo no archive")).shows(t, 422, "The file was not stored.", "This is not an archive", "aria-invalid")
+	send([]byte("echo no archive")).shows(t, 422, "File not saved.", "This is not an archive", "aria-invalid")
 	for _, pack := range archivetest.Both {
-		send(pack(t, archivetest.Escape("site", "/etc/shadow", 9)...)).shows(t, 422, "The file was not stored.", "“top/d0/d1/d2/d3/b”, a link to", "aria-invalid")
+		send(pack(t, archivetest.Escape("site", "/etc/shadow", 9)...)).shows(t, 422, "File not saved.", "“top/d0/d1/d2/d3/b”, a link to", "aria-invalid")
 	}
 	send(tarOf(t, "a.txt", "b.txt")).shows(t, 422, "should hold one folder at its top; this one holds “a.txt”, “b.txt” there.", "tar -czf")
 	list, err := r.catalog.ListResources(r.ctx, v.actor("demo"), catalog.ResourceListInput{})
 	if err != nil || len(list.Items) != 0 {
 		t.Errorf("refused archives were stored: %v, %v", list.Items, err)
 	}
-	send(tarOf(t, "site/a.txt", "site/b/c.txt")).goes(t, "/admin/resources")
+	send(tarOf(t, "site/a.txt", "site/b/c.txt")).goes(t, "/admin/resources/show?kind=automatortypes&name=site&plugin=shell&type=archives&version=5")
 	v.get("/admin/resources/show?kind=automatortypes&name=site&plugin=shell&type=archives&version=5").shows(t, 200, "site/a.txt", "site/b/c.txt", "Files of the archive")
 }
 

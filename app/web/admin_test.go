@@ -195,9 +195,6 @@ func (v *visitor) upload(name, file, content string, stage bool) answer {
 	form := multipart.NewWriter(&b)
 	check(v.t, form.WriteField("plugin", "automatortypes/shell/scripts"))
 	check(v.t, form.WriteField("name", name))
-	if stage {
-		check(v.t, form.WriteField("stage", "true"))
-	}
 	if file != "" {
 		part, err := form.CreateFormFile("file", file)
 		check(v.t, err)
@@ -205,7 +202,7 @@ func (v *visitor) upload(name, file, content string, stage bool) answer {
 		check(v.t, err)
 	}
 	check(v.t, form.Close())
-	req, err := http.NewRequestWithContext(v.ctx, http.MethodPost, v.server.URL+"/admin/resources/upload", &b)
+	req, err := http.NewRequestWithContext(v.ctx, http.MethodPost, v.server.URL+"/admin/resources/save?do="+map[bool]string{true: "stage", false: "save"}[stage], &b)
 	check(v.t, err)
 	req.Header.Set("Content-Type", form.FormDataContentType())
 	return v.do(req)
@@ -217,59 +214,86 @@ func TestScriptsAreWrittenInTheForm(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)
 	v := r.signedIn("demo", "admin")
-	send := func(name, text string) answer {
+	send := func(do, name, text string, more ...[2]string) answer {
 		var b bytes.Buffer
 		form := multipart.NewWriter(&b)
-		for _, field := range [][2]string{{"plugin", "automatortypes/shell/scripts"}, {"name", name}, {"text", text}} {
+		for _, field := range append(more, [][2]string{{"plugin", "automatortypes/shell/scripts"}, {"name", name}, {"text", text}}...) {
 			check(t, form.WriteField(field[0], field[1]))
 		}
 		check(t, form.Close())
-		req, err := http.NewRequestWithContext(v.ctx, http.MethodPost, v.server.URL+"/admin/resources/upload", &b)
+		req, err := http.NewRequestWithContext(v.ctx, http.MethodPost, v.server.URL+"/admin/resources/save?do="+do, &b)
 		check(t, err)
 		req.Header.Set("Content-Type", form.FormDataContentType())
 		return v.do(req)
 	}
-	send("", "#!/bin/sh\r\n").shows(t, 422, "Enter a name", "#!/bin/sh")
-	send("big.sh", strings.Repeat("x", 256<<10+1)).shows(t, 422, "holds more than 256.0 KiB")
-	send("hello.sh", "#!/bin/sh\r\necho planted").goes(t, "/admin/resources")
-	query := "?kind=automatortypes&plugin=shell&type=scripts&name=hello.sh&version=1"
-	v.get("/admin/resources/show"+query).shows(t, 200, "echo planted", "Write a new version", "23 bytes")
-	v.get("/admin/resources"+query).shows(t, 200, `value="hello.sh"`, "#!/bin/sh\necho planted\n</textarea>")
-	v.get("/admin/resources"+strings.Replace(query, "version=1", "version=7", 1)).shows(t, 404)
+	const at = "/admin/resources/show?kind=automatortypes&name=hello.sh&plugin=shell&type=scripts"
+	send("save", "", "#!/bin/sh\r\n").shows(t, 422, "Enter a name", "#!/bin/sh")
+	send("save", "big.sh", strings.Repeat("x", 256<<10+1)).shows(t, 422, "holds more than 256.0 KiB")
+	send("save", "hello.sh", "#!/bin/sh\r\necho planted").goes(t, at+"&version=1")
+	v.get(at).shows(t, 200, "#!/bin/sh\necho planted\n</textarea>", "23 bytes", "Saved hello.sh v1.", "Not in use", "Shell: no errors", "Script reference")
+	v.get(at+"&version=7").shows(t, 404)
+	v.get(strings.Replace(at, "hello.sh", "", 1)).shows(t, 404)
+	of := func(version, seen string) [][2]string { return [][2]string{{"version", version}, {"seen", seen}} }
+	// The same text gets no new version.
+	send("release", "hello.sh", "#!/bin/sh\r\necho planted\r\n", of("1", "1")...).goes(t, at+"&version=1")
+	v.get(at).shows(t, 200, "Released hello.sh v1.", "v1 in use")
+	send("release", "hello.sh", "if true; then", of("1", "1")...).goes(t, at+"&version=2")
+	v.get(at).shows(t, 200, "Released hello.sh v2.", "v2 in use", "must be followed by a statement list", "Differences from v1")
+	send("stage", "hello.sh", "echo three", of("2", "2")...).goes(t, at+"&version=3")
+	v.get(at).shows(t, 200, "v2 withdrawn", "v3 staged", "if true; then")
+	// What somebody else saved in between is not passed over in silence.
+	send("save", "hello.sh", "echo mine", of("2", "2")...).shows(t, 409, "admin saved v3 in the meantime.", "echo mine", `name="seen" value="3"`)
+	send("save", "hello.sh", "echo mine", of("2", "3")...).goes(t, at+"&version=4")
+	send("save", "hello.sh", " ", of("2", "4")...).shows(t, 422, "Write a text, or upload a file.")
+	v.post("/admin/resources/check", "name", "a.sh", "text", "if\r\n(").shows(t, 200, "Shell, line ", "Go to line").hides(t, "<html")
+	v.post("/admin/resources/check", "name", "a.py", "text", "if").hides(t, "Shell")
 }
 
-func TestResources(t *testing.T) {
+func TestFiles(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)
 	v := r.signedIn("demo", "admin")
-	v.get("/admin/resources").shows(t, 200, "No files yet", "shell (automator type): scripts")
+	v.get("/admin/resources").shows(t, 200, "No files yet")
+	v.get("/admin/resources/new").shows(t, 200, "shell (automator type): scripts")
 	v.get("/admin/resources/sync").shows(t, 200, "Nothing to release")
-	v.upload("", "", "", true).shows(t, 422, "Write a text, or choose a file.")
+	v.upload("", "", "", true).shows(t, 422, "Write a text, or upload a file.")
 	v.upload("bad name", "x.sh", "echo", true).shows(t, 422, "Use letters without accents")
-	v.post("/admin/resources/upload", "plugin", "x").shows(t, 422, "multipart/form-data")
+	v.post("/admin/resources/save", "plugin", "x").shows(t, 422, "multipart/form-data")
 
-	v.upload("", "hello.sh", "#!/bin/sh\necho hello\n", false).goes(t, "/admin/resources")
-	v.get("/admin/resources").shows(t, 200, "Stored version 1 of hello.sh.", "Inactive", "21 bytes")
-	ref := []string{"kind", "automatortypes", "plugin", "shell", "type", "scripts", "name", "hello.sh", "version", "1"}
-	v.post("/admin/resources/stage", ref...).goes(t, "/admin/resources")
-	v.get("/admin/resources").shows(t, 200, "Staged", "Waiting for release: 1 version goes into use.")
+	const query = "?kind=automatortypes&name=hello.sh&plugin=shell&type=scripts&version=1"
+	v.upload("", "hello.sh", "#!/bin/sh\necho hello\n", false).goes(t, "/admin/resources/show"+query)
+	v.get("/admin/resources/show"+query).shows(t, 200, "Saved hello.sh v1.", "Not in use", "21 bytes")
+	v.post("/admin/resources/stage"+query).goes(t, "/admin/resources/show"+query)
+	v.get("/admin/resources").shows(t, 200, "1 file staged.", "Preview release")
 	v.post("/admin/resources/sync").goes(t, "/admin/resources/sync")
-	v.get("/admin/resources").shows(t, 200, "Released: 1 version goes into use.", "In use")
+	v.get("/admin/resources").shows(t, 200, "1 file released.", ">v1<")
 	tenant, err := r.accounts.Tenant(r.ctx, loom.Actor{Tenant: loom.SuperTenant, Role: loom.RoleSuperadmin}, "demo")
 	check(t, err)
-	if _, live, err := r.catalog.Live(r.ctx, tenant.ID); err != nil || len(live) != 1 || live[0].Name != "hello.sh" {
-		t.Errorf("live are %v (%v), want hello.sh", live, err)
+	live := func(want string) {
+		t.Helper()
+		_, live, err := r.catalog.Live(r.ctx, tenant.ID)
+		check(t, err)
+		var got []string
+		for _, f := range live {
+			got = append(got, f.Name)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("live are %v, want %s", got, want)
+		}
 	}
+	live("hello.sh")
 
-	v.post("/admin/resources/delete", ref...).shows(t, 409, "recall it and sync")
-	query := "?kind=automatortypes&plugin=shell&type=scripts&name=hello.sh&version=1"
-	v.get("/admin/resources/recall"+query).shows(t, 200, "Withdraw version 1 of hello.sh")
-	v.get("/admin/resources/recall"+strings.Replace(query, "version=1", "version=9", 1)).shows(t, 404)
-	v.post("/admin/resources/recall", ref...).goes(t, "/admin/resources")
-	v.post("/admin/resources/sync").goes(t, "/admin/resources/sync")
-	v.get("/admin/resources/delete"+query, "HX-Request", "true", "HX-Target", "dialog").shows(t, 200, "Delete version 1 of hello.sh").hides(t, "<html")
-	v.post("/admin/resources/delete", ref...).goes(t, "/admin/resources")
-	v.get("/admin/resources").shows(t, 200, "Deleted version 1 of hello.sh.")
+	v.post("/admin/resources/delete"+query).shows(t, 409, "Withdraw it first")
+	v.get("/admin/resources/withdraw"+query).shows(t, 200, "Withdraw hello.sh v1", "No service, provider or file.")
+	v.get("/admin/resources/withdraw"+strings.Replace(query, "version=1", "version=9", 1)).shows(t, 404)
+	v.post("/admin/resources/withdraw"+query).goes(t, "/admin/resources/show"+query)
+	live("")
+	v.post("/admin/resources/release"+query).goes(t, "/admin/resources/show"+query)
+	live("hello.sh")
+	v.post("/admin/resources/withdraw"+query).goes(t, "/admin/resources/show"+query)
+	v.get("/admin/resources/delete"+query, "HX-Request", "true", "HX-Target", "dialog").shows(t, 200, "Delete hello.sh v1").hides(t, "<html")
+	v.post("/admin/resources/delete"+query).goes(t, "/admin/resources")
+	v.get("/admin/resources").shows(t, 200, "Deleted hello.sh v1.")
 	r.signedIn("demo", "user").upload("", "x.sh", "echo", false).shows(t, 403)
 }
 

@@ -196,7 +196,7 @@ func TestUpdateShowsNewerFiles(t *testing.T) {
 	}
 	page := func(r loom.Resource) clusterAnswer {
 		t.Helper()
-		return w.get("admin", adminview.ResourceRef{Kind: ref.Kind, Plugin: ref.Plugin, Type: ref.Type, Name: ref.Name, Version: strconv.Itoa(r.Version)}.Query(adminview.ResourceShow()))
+		return w.get("admin", adminview.File(ref, r.Version))
 	}
 	first := release("echo one")
 	page(first).is(200, "No cluster is known to use it")
@@ -206,15 +206,15 @@ func TestUpdateShowsNewerFiles(t *testing.T) {
 	w.must(err)
 	at := route.ClusterVerb(id, "update")
 	w.get("ana", at).is(200, "The cluster is up to date.")
-	page(first).is(200, "Clusters by version", `<a href="`+route.Cluster(id)+`">shop-front</a>`, "3 nodes")
+	page(first).is(200, "Versions on nodes", "v1: 3 nodes, 1 cluster", `<a href="`+route.Cluster(id)+`">shop-front</a>`)
 	second := release("echo two")
-	w.get("ana", at).is(200, "newer files: nginx.sh (version 2)", "Brings 1 service to another version").lacks(`value="services:haproxy"`)
+	w.get("ana", at).is(200, "newer files: nginx.sh v2", "Brings 1 service to another version").lacks(`value="services:haproxy"`)
 	_, err = w.db.Exec(`UPDATE nodes SET service_files = jsonb_build_object('nginx', jsonb_build_object('install', jsonb_build_object('shell/scripts/nginx.sh', $1::text)))
 		WHERE cluster_id = $2 AND number = (SELECT max(number) FROM nodes WHERE cluster_id = $2)`, second.SHA256, int64(id))
 	w.must(err)
-	page(second).is(200, "2 nodes", "1 node")
+	page(second).is(200, "v1: 2 nodes, 1 cluster", "v2: 1 node, 1 cluster", `href="`+route.ClusterVerb(id, "update")+`"`)
 	w.must(w.catalog.DeleteResource(w.ctx, actor, ref, first.Version))
-	page(second).is(200, "a deleted version", "2 nodes")
+	page(second).is(200, "Deleted versions: 2 nodes, 1 cluster")
 }
 
 func TestResizeAndRepairWantTheName(t *testing.T) {

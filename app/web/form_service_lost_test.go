@@ -19,7 +19,7 @@ func TestScriptsThatAreNotThere(t *testing.T) {
 	v := r.signedIn("demo", "admin")
 	_, _, err := r.catalog.Create(r.ctx, v.actor("demo"), loom.KindService, []byte(lonely))
 	check(t, err)
-	upload := `/admin/resources?name=lonely.sh&amp;plugin=automatortypes%2Fshell%2Fscripts#upload`
+	upload := `/admin/resources/new?name=lonely.sh&amp;plugin=automatortypes%2Fshell%2Fscripts`
 
 	// The form says it at each field, once, whether scripts run or not.
 	page := v.get("/admin/services/lonely/edit").shows(t, 200, "The script lonely.sh is not there yet.", "The script begin.sh is not there yet.", upload)
@@ -39,9 +39,9 @@ func TestScriptsThatAreNotThere(t *testing.T) {
 	if n := strings.Count(page.body, "script lonely.sh is"); n != 1 {
 		t.Errorf("the page says %d times that lonely.sh is not there", n)
 	}
-	v.get("/admin/resources?name=lonely.sh&plugin=automatortypes%2Fshell%2Fscripts").shows(t, 200, `value="lonely.sh"`, `value="automatortypes/shell/scripts" selected`)
-	v.upload("lonely.sh", "lonely.sh", "echo", true).goes(t, "/admin/resources")
-	v.upload("begin.sh", "begin.sh", "echo", true).goes(t, "/admin/resources")
+	v.get("/admin/resources/new?name=lonely.sh&plugin=automatortypes%2Fshell%2Fscripts").shows(t, 200, `value="lonely.sh"`, `value="automatortypes/shell/scripts" selected`)
+	v.upload("lonely.sh", "lonely.sh", "echo", true).goes(t, "/admin/resources/show?kind=automatortypes&name=lonely.sh&plugin=shell&type=scripts&version=1")
+	v.upload("begin.sh", "begin.sh", "echo", true).goes(t, "/admin/resources/show?kind=automatortypes&name=begin.sh&plugin=shell&type=scripts&version=1")
 	v.get("/admin/services/lonely").shows(t, 200, "lonely.sh").hides(t, "Not all of it works yet")
 	v.get("/admin/services/lonely/edit").shows(t, 200, "lonely.sh").hides(t, "is not there yet")
 }
@@ -66,7 +66,7 @@ func TestRunListsThatAreNotThere(t *testing.T) {
 	check(t, err)
 	check(t, r.catalog.Stage(r.ctx, v.actor("demo"), ref, 1))
 	v.get("/admin/services/cooked").shows(t, 200, "The cookbook nginx is").hides(t, "The role site")
-	v.get("/admin/resources/recall?kind=automatortypes&plugin=chef-solo&type=roles&name=site.rb&version=1").shows(t, 200, "<p>Used by:</p>", `href="/admin/services/cooked"`)
+	v.get("/admin/resources/withdraw?kind=automatortypes&plugin=chef-solo&type=roles&name=site.rb&version=1").shows(t, 200, "<p>Used by:</p>", `href="/admin/services/cooked"`)
 }
 
 func TestServiceIntoTemplate(t *testing.T) {

@@ -34,8 +34,8 @@ func TestHeldBackFormsEndWithTheirSession(t *testing.T) {
 	bundle := `{"services":[{"name":"late"}]}`
 	for _, c := range []struct{ what, path, form, rest, kind string }{
 		{"fields", "/admin/users", url.Values{"id": {"late"}, "role": {"admin"}, "password": {"quite-a-long-Pa55phrase"}}.Encode(), "&a=b", "application/x-www-form-urlencoded"},
-		{"a file", "/admin/resources/upload", part("plugin", "", "automatortypes/shell/scripts") + part("name", "", "late.sh") + part("file", "late.sh", "echo") + end, "\r\n", "multipart/form-data; boundary=" + boundary},
-		{"a text", "/admin/resources/upload", part("plugin", "", "automatortypes/shell/scripts") + part("name", "", "late.sh") + part("text", "", "echo") + end, "\r\n", "multipart/form-data; boundary=" + boundary},
+		{"a file", "/admin/resources/save", part("plugin", "", "automatortypes/shell/scripts") + part("name", "", "late.sh") + part("file", "late.sh", "echo") + end, "\r\n", "multipart/form-data; boundary=" + boundary},
+		{"a text", "/admin/resources/save", part("plugin", "", "automatortypes/shell/scripts") + part("name", "", "late.sh") + part("text", "", "echo") + end, "\r\n", "multipart/form-data; boundary=" + boundary},
 		{"a bundle", "/admin/transfer/preview", part("paste", "", bundle) + end, "\r\n", "multipart/form-data; boundary=" + boundary},
 		{"an archive", "/admin/transfer/resources/upload", part("archive", "late.tar", "echo") + end, "\r\n", "multipart/form-data; boundary=" + boundary},
 	} {

@@ -220,8 +220,8 @@ func TestJSONFieldCopiesAndUnfolds(t *testing.T) {
 		return err
 	}))
 	b.Open(base + route.ClusterVerb(id, "reconfigure"))
-	b.WaitFor(".c-json-bar")
-	const area, whole, copied = ".c-json textarea", ".c-json-bar button[aria-expanded]", ".c-json-bar button[data-copy-from]"
+	b.WaitFor(".c-editor-bar")
+	const area, whole, copied = ".c-editor textarea", ".c-editor-bar button[aria-expanded]", ".c-editor-bar button[data-copy-from]"
 	text := `{"a": [` + strings.Repeat("1,\n", 60) + `1]}`
 	b.Do("write", chromedp.Click(chromedp.CSS(area)), chromedp.KeyEvent("a", chromedp.KeyModifiers(kb.ModifierCtrl)))
 	runOn(b, `document.execCommand("insertText", false, `+strconv.Quote(text)+`)`)

@@ -230,26 +230,27 @@ func TestResourcePages(t *testing.T) {
 	r := newRooms(t)
 	admin, user := r.signedIn("demo", "admin"), r.signedIn("demo", "user")
 	const kind, of = "automatortypes/shell/scripts", "kind=automatortypes&plugin=shell&type=scripts&name=hello.sh"
-	up := func(text string) {
+	up := func(version, text string) {
 		t.Helper()
-		admin.sendFile("/admin/resources/upload", "file", "hello.sh", text, "plugin", kind, "name", "", "stage", "true").goes(t, "/admin/resources")
+		admin.sendFile("/admin/resources/save?do=stage", "file", "hello.sh", text, "plugin", kind, "name", "").goes(t, "/admin/resources/show?kind=automatortypes&name=hello.sh&plugin=shell&type=scripts&version="+version)
 	}
 	admin.get("/admin/resources/sync").shows(t, 200, "Nothing to release.", "No provisioner has fetched anything yet")
-	up("echo one\necho same\n")
+	up("1", "echo one\necho same\n")
 	admin.get("/admin/resources/sync").shows(t, 200, "hello.sh", "Added", "Releasing…")
 	admin.post("/admin/resources/sync").goes(t, "/admin/resources/sync")
-	up("echo two\necho same\n")
-	admin.get("/admin/resources/show?"+of+"&version=2").shows(t, 200, "echo two", "Against version 1", "− echo one", "+ echo two", "Staged: the next release").hides(t, "+ echo same", "style=")
-	admin.get("/admin/resources/show?"+of+"&version=1").shows(t, 200, "echo one", "Withdrawn: in use until the next release").hides(t, "echo two")
+	up("2", "echo two\necho same\n")
+	admin.get("/admin/resources/show?"+of+"&version=2").shows(t, 200, "echo two", "Differences from v1", "− echo one", "+ echo two", "v2 staged").hides(t, "+ echo same", "style=")
+	admin.get("/admin/resources/show?"+of+"&version=1").shows(t, 200, "echo one", "v1 withdrawn").hides(t, "echo two")
 	admin.get("/admin/resources/show?"+of+"&version=9").shows(t, 404)
-	admin.get("/admin/resources/sync").shows(t, 200, "Replaced", "1 → 2")
+	admin.get("/admin/resources/sync").shows(t, 200, "Replaced", "v1 → v2")
 	check(t, r.catalog.NoteFetched(r.ctx, r.tenantID("demo"), "host-7", 1))
 	admin.get("/admin/resources/sync").shows(t, 200, "host-7", "Has it")
 	admin.post("/admin/resources/sync").goes(t, "/admin/resources/sync")
 	admin.get("/admin/resources/sync").shows(t, 200, "host-7", "With its next task").hides(t, "Releasing…")
 	check(t, r.catalog.NoteFetched(r.ctx, r.tenantID("demo"), "host-7", 2))
 	admin.get("/admin/resources/sync").shows(t, 200, "Has it")
-	admin.get("/admin/resources").shows(t, 200, "/admin/resources/show?", `data-module="/static/`, "data-upload")
+	admin.get("/admin/resources").shows(t, 200, "/admin/resources/show?")
+	admin.get("/admin/resources/new").shows(t, 200, `data-module="/static/`, "data-upload")
 	user.get("/admin/resources/sync").shows(t, 403, "tenant administrator")
 	r.signedIn("superadmin", "admin").get("/admin/resources/show?"+of+"&version=1").shows(t, 404) // of another tenant
 }

@@ -74,7 +74,7 @@ func TestFailedTaskLeadsToItsScript(t *testing.T) {
 	at := slices.IndexFunc(tasks, func(t loom.Task) bool { return t.Service == "nginx" })
 	w.fail(tasks[at].Ref, "nginx.sh exited with 1")
 	const edit = "Edit nginx.sh"
-	w.get("admin", route.Task(tasks[at].Ref)).is(200, edit, "/admin/resources/show?kind=automatortypes&amp;name=nginx.sh&amp;plugin=shell&amp;type=scripts&amp;version=1")
+	w.get("admin", route.Task(tasks[at].Ref)).is(200, edit, "/admin/resources/show?kind=automatortypes&amp;name=nginx.sh&amp;plugin=shell&amp;task="+tasks[at].Ref.String()+"&amp;type=scripts")
 	w.part("admin", route.Task(tasks[at].Ref), clusterview.TaskSideID).is(200, edit)
 	w.get("ana", route.Task(tasks[at].Ref)).is(200).lacks(edit)
 }

@@ -48,7 +48,7 @@ func TestSettingsOfANewCluster(t *testing.T) {
 	w.withSettings()
 	at := "/clusters/new?template=web-cluster"
 	page := w.get("ana", at).is(200, "<legend class=\"c-label\">Settings</legend>", "Page title", "Edit as JSON", `name="setting.web.workers" type="text" value="2"`)
-	page.lacks("c-json-input", "c-error")
+	page.lacks("c-editor-input", "c-error")
 
 	wrong := w.pressOn("ana", page, at, "Preview", "setting.web.workers", "12", "setting.web.pin", "planted-marker-22")
 	wrong.is(422, "nginx needs web.title.", "nginx: web.workers must be a number, 1–9.", `id="f-setting-web-workers-error"`, `value="12"`, "Enter it again").lacks("planted-marker-22")
@@ -73,11 +73,11 @@ func TestSettingsAndJSONAgree(t *testing.T) {
 	w := newClusterWorld(t)
 	w.withSettings()
 	at := "/clusters/new?template=web-cluster"
-	page := w.press("ana", at, "Edit as JSON", "setting.web.title", "Blog").is(200, "c-json-input", "&#34;title&#34;: &#34;Blog&#34;", "edited as JSON").lacks(`name="setting.web.title"`)
+	page := w.press("ana", at, "Edit as JSON", "setting.web.title", "Blog").is(200, "c-editor-input", "&#34;title&#34;: &#34;Blog&#34;", "edited as JSON").lacks(`name="setting.web.title"`)
 	back := w.pressOn("ana", page, route.Previews(), "Edit as fields", "config", `{"web": {"title": "News", "other": true}}`)
-	back.is(200, `name="setting.web.title" required type="text" value="News"`, "&#34;other&#34;: true").lacks("c-json-input")
+	back.is(200, `name="setting.web.title" required type="text" value="News"`, "&#34;other&#34;: true").lacks("c-editor-input")
 	broken := w.pressOn("ana", page, route.Previews(), "Edit as fields", "config", `{"web": `)
-	broken.is(200, "c-json-input", "Line 1, column")
+	broken.is(200, "c-editor-input", "Line 1, column")
 }
 
 // TestSettingsFollowServices: a check brings the fields of a service that is ticked, and tells

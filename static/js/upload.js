@@ -13,6 +13,12 @@ export function enhance(form) {
   const progress = bar?.querySelector('progress');
   const text = bar?.querySelector('span');
   if (!bar || !progress || !text) return;
+  // The button that was pressed says where the form goes.
+  form.addEventListener('htmx:configRequest', (event) => {
+    const { detail } = /** @type {CustomEvent} */ (event);
+    const to = detail.triggeringEvent?.submitter?.getAttribute('formaction');
+    if (to) detail.path = to;
+  });
   form.addEventListener('htmx:xhr:progress', (event) => {
     const { lengthComputable, loaded, total } = /** @type {CustomEvent} */ (event).detail;
     if (!lengthComputable) return;

@@ -115,7 +115,7 @@ func (g FindingGroup) buttons() []ui.ButtonModel {
 	}
 	switch {
 	case f.File.Name != "" && one:
-		add("Write or upload", UploadOf(f.File))
+		add("Write or upload", FileNew(f.File))
 	case f.File.Name != "":
 		add("Upload files", route.AdminResources()+"#upload")
 	case len(list) > 0:
@@ -145,14 +145,6 @@ func (r EntryRow) key() string { return strconv.Itoa(r.Info.Version) + "." + r.E
 func NewNamed(kind loom.EntityKind, name string) string {
 	return route.Query(route.AdminNew(kind), FieldName, name)
 }
-
-// UploadOf is the form for a new version of a file, with what it is for and its name filled in.
-func UploadOf(ref loom.ResourceRef) string {
-	return route.Query(route.AdminResources(), FieldPlugin, ResourceKind(ref), FieldName, ref.Name) + "#upload"
-}
-
-// ResourceKind is the value by which the upload form knows what uses a file.
-func ResourceKind(ref loom.ResourceRef) string { return ref.Kind + "/" + ref.Plugin + "/" + ref.Type }
 
 // Fix is the page that shows what a fix of a group changes.
 func Fix(g loom.FindingGroup, fix loom.FindingFix) string {

@@ -21,6 +21,21 @@ func head() adminview.HeadModel {
 		EditHref: "/e", Menu: []ui.MenuItem{{Label: "Duplicate", Href: "/d"}}, Old: "This is version 1; the newest is 2.", OldAction: "Restore as new", OldHref: "/r"}
 }
 
+// file is a script that a failed task led to, or an archive that nothing uses.
+func file(script bool) adminview.FileModel {
+	r := loom.Resource{ResourceRef: loom.ResourceRef{Kind: "automatortypes", Plugin: "shell", Type: "scripts", Name: "a.sh"}, Version: 2, Live: true, Slated: true, Size: 20, SHA256: "0123456789abcdef", Created: now.Add(-time.Hour), Author: "ana"}
+	if !script {
+		r.Type, r.Name, r.Format, r.Live, r.Slated = "archives", "site", "archive", false, false
+		return adminview.FileModel{Resource: r, Versions: []loom.Resource{r}, Content: loom.ResourceContent{Files: []loom.ArchiveFile{{Name: "site/a.txt", Size: 2, Mode: "-rw-r--r--"}}, More: true, Odd: "Odd."}, Now: now}
+	}
+	old := r
+	old.Version, old.Live, old.Slated = 1, false, false
+	return adminview.FileModel{Resource: r, Versions: []loom.Resource{r, old}, Content: loom.ResourceContent{Text: "configre\n"}, Text: "configre\n", Check: loom.TextCheck{Language: "bash", Checked: true, Problem: "“then” is missing", Line: 1, Column: 2},
+		Use:      loom.ResourceUse{Entries: []loom.ResourceUser{{Kind: loom.KindService, Name: "web", Actions: []loom.TaskAction{"install", "start"}}, {Kind: loom.KindProvider, Name: "far"}}, Files: []loom.Resource{old}},
+		Clusters: map[int][]loom.ResourceCluster{1: {{Cluster: 42, Name: "shop", Nodes: 3}}, 2: {{Cluster: 43, Name: "blog", Nodes: 1}}}, Before: 1, Changes: []string{"+ configre"},
+		Failed: &adminview.FailedTask{Task: loom.Task{Ref: loom.TaskRef{Operation: loom.OperationRef{Cluster: 42, Number: 1}, Number: 3}}, Title: "Start web on node 1001", ClusterName: "shop", Line: 1, Cause: "configre: not found"}, Now: now}
+}
+
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	list := adminview.ListModel{Kind: loom.KindService, Now: now, NameSort: "/n", UpdateSort: "/u", NameOrder: ui.Ascending, Text: "1 service"}
@@ -35,7 +50,6 @@ func TestGolden(t *testing.T) {
 	editor := adminview.EditorModel{Kind: loom.KindProvider, Name: "far", Action: "/a", Body: "{<}", Expected: "3", Note: "Secrets are not sent back.", Message: "This is not JSON: line 1, column 2.",
 		Line: 1, Column: 2, Check: check, Errors: ui.FormErrors{Title: "The provider was not saved."},
 		Types: []adminview.PluginHelp{{Name: "cloudy", Description: "A cloud.", Fields: []adminview.PluginField{{Name: "access", Type: "password", Tip: "From the console.", Sealed: true}}}}}
-	ref := adminview.ResourceRef{Kind: "automatortypes", Plugin: "shell", Type: "scripts", Name: "a.sh", Version: "2"}
 	components := map[string]templ.Component{
 		"overview": adminview.OverviewPage(adminview.OverviewModel{Groups: findingGroups()}),
 		"fix": adminview.FixForm(adminview.FixModel{Hidden: []string{"code", "dangling"}, Chosen: []string{"digest", "ab"}, Button: "Remove from 2 entries", More: 1,
@@ -60,13 +74,12 @@ func TestGolden(t *testing.T) {
 		"conflict": adminview.ConflictPage(adminview.ConflictModel{Name: "nginx", Action: "/a", StepURL: "/step", HasForm: true, Message: "It is at version 3.", Now: now, Author: "eve", Time: now.Add(-time.Hour),
 			Version: "3", Expected: "3", Base: "{0}", Theirs: "{1}", Mine: "{2}", Note: "Secrets.", TakeHref: "/t", Changes: []ui.ChangeModel{{Sign: ui.SignRemove, Name: "label", Old: "a"}}}),
 		"conflict-gone": adminview.ConflictPage(adminview.ConflictModel{Name: "nginx", Action: "/a", Gone: true, Expected: "0", Theirs: "(deleted)", Mine: "{}", TakeHref: "/t"}),
-		"resources": adminview.ResourcesPage(adminview.ResourcesModel{Waiting: "Waiting for release: 1 version goes into use.", Kinds: []ui.Option{{Value: "a/b/c", Label: "b: c"}}, FileHelp: "At most 1 GiB.",
-			Errors: ui.NewFormErrors("The file was not stored.", []loom.FieldError{{Field: adminview.FieldFile, Message: "This is no archive."}}),
-			List: []templ.Component{
-				adminview.ResourceActions(adminview.ResourceRow{Ref: ref, CanStage: true, Recall: ref, DeleteHref: ref.Query(adminview.ResourceDelete())}),
-				adminview.ResourceUsers([]adminview.Use{{Kind: "service", Name: "web", Href: "/admin/services/web"}}), adminview.ResourceUsers(nil)}}),
-		"resources-empty": adminview.ResourcesPage(adminview.ResourcesModel{NoPlugins: true}),
-		"recall":          adminview.ResourceConfirmForm(adminview.ResourceConfirmModel{Ref: ref, Action: adminview.ResourceRecall(), Text: "It goes.", Button: "Withdraw version 2 of a.sh", Busy: "Withdrawing…"}, "/admin/resources"),
+		"files":         adminview.FilesPage(adminview.FilesModel{Waiting: "1 file staged."}),
+		"file":          adminview.FilePage(file(true)),
+		"file-archive":  adminview.FilePage(file(false)),
+		"file-new":      adminview.NewFilePage(adminview.NewFileModel{Types: []ui.Option{{Value: "a/b/c", Label: "b: c"}}, FileHelp: "At most 1 GiB.", Errors: ui.FormErrors{Title: "File not saved."}}),
+		"file-new-none": adminview.NewFilePage(adminview.NewFileModel{}),
+		"file-withdraw": adminview.FileAsk(adminview.AskModel{Resource: file(true).Resource, Act: adminview.FileWithdraw, Text: "It goes.", Button: "Withdraw a.sh v2", Busy: "Withdrawing…", Use: file(true).Use}),
 	}
 	for _, kind := range loom.TenantKinds {
 		components["new-"+string(kind)] = adminview.EditorPage(adminview.EditorModel{Kind: kind, Action: "/a", Body: "{}"})

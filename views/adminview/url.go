@@ -1,6 +1,8 @@
 package adminview
 
 import (
+	"strconv"
+
 	"loom/app/loom"
 	"loom/views/route"
 )
@@ -50,25 +52,56 @@ func ProbeUse(provider string) string {
 	return route.AdminEntry(loom.KindProvider, provider) + "/use"
 }
 
-// ResourceUpload receives a file (POST).
-func ResourceUpload() string { return route.AdminResources() + "/upload" }
-
-// ResourceStage slates a version for the next sync (POST).
-func ResourceStage() string { return route.AdminResources() + "/stage" }
-
-// ResourceRecall asks (GET) and takes a version out with the next sync (POST).
-func ResourceRecall() string { return route.AdminResources() + "/recall" }
-
-// ResourceDelete asks (GET) and deletes a version (POST).
-func ResourceDelete() string { return route.AdminResources() + "/delete" }
-
-// ResourceShow is the page of a version.
-func ResourceShow() string { return route.AdminResources() + "/show" }
-
-// ResourceSync shows what a sync would do (GET) and makes live what is staged (POST).
-func ResourceSync() string { return route.AdminResources() + "/sync" }
-
-// Query is base with the parts of the ref as its query.
-func (r ResourceRef) Query(base string) string {
-	return route.Query(base, FieldKind, r.Kind, FieldPlugin, r.Plugin, FieldType, r.Type, FieldName, r.Name, FieldVersion, r.Version, FieldBack, r.Back)
+// FileNew is the form of a new file, or of the next version of the one that ref names.
+func FileNew(ref loom.ResourceRef) string {
+	if ref.Type == "" {
+		return route.AdminResources() + "/new"
+	}
+	return route.Query(route.AdminResources()+"/new", FieldPlugin, FileType(ref), FieldName, ref.Name)
 }
+
+// FileType is the value by which forms know what uses a file.
+func FileType(ref loom.ResourceRef) string { return ref.Kind + "/" + ref.Plugin + "/" + ref.Type }
+
+// File is the page of a version of a file; 0 is the version in use, else the newest.
+func File(ref loom.ResourceRef, version int) string {
+	return FileAct(FileShow, ref, version)
+}
+
+// What is done to a version of a file. To withdraw and to delete are asked (GET) and done (POST).
+const (
+	FileShow     = "show"
+	FileStage    = "stage"
+	FileRelease  = "release"
+	FileWithdraw = "withdraw"
+	FileDelete   = "delete"
+)
+
+// FileAct is the address at which something is done to a version of a file, named by further
+// fields.
+func FileAct(act string, ref loom.ResourceRef, version int, more ...string) string {
+	number := ""
+	if version > 0 {
+		number = strconv.Itoa(version)
+	}
+	return route.Query(route.AdminResources()+"/"+act, append([]string{FieldKind, ref.Kind, FieldPlugin, ref.Plugin, FieldType, ref.Type, FieldName, ref.Name, FieldVersion, number}, more...)...)
+}
+
+// What becomes of a version that is saved.
+const (
+	DoSave    = "save"
+	DoStage   = "stage"
+	DoRelease = "release"
+	DoRetry   = "retry"
+)
+
+// FileSave receives a file (POST), and what becomes of it.
+func FileSave(do, task string) string {
+	return route.Query(route.AdminResources()+"/save", "do", do, FieldTask, task)
+}
+
+// FileCheck receives the text of a file (POST) and says what is wrong with it.
+func FileCheck() string { return route.AdminResources() + "/check" }
+
+// FilesRelease shows what a release of all that is staged would do (GET), and does it (POST).
+func FilesRelease() string { return route.AdminResources() + "/sync" }

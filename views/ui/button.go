@@ -91,8 +91,9 @@ type MenuItem struct {
 	Label string
 	Icon  string
 	Href  string
-	// Post is where a form of this one button is sent.
+	// Post is where a form of this one button is sent, or the one of the page with the id Form.
 	Post   string
+	Form   string
 	Danger bool
 	WhyNot string
 	// Divider draws a line above.

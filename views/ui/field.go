@@ -7,13 +7,14 @@ import (
 	"github.com/a-h/templ"
 
 	"loom/app/loom"
+	"loom/static"
 )
 
 // FieldKind is the sort of control of a field.
 type FieldKind string
 
-// The kinds of fields. FieldJSON is a textarea that a script gives line numbers
-// and indentation.
+// The kinds of fields. FieldJSON and FieldCode are textareas that a script gives line
+// numbers and indentation; it colors FieldCode.
 const (
 	FieldText     FieldKind = ""
 	FieldNumber   FieldKind = "number"
@@ -24,6 +25,7 @@ const (
 	FieldTime     FieldKind = "time"
 	FieldTextarea FieldKind = "textarea"
 	FieldJSON     FieldKind = "json"
+	FieldCode     FieldKind = "code"
 	FieldSelect   FieldKind = "select"
 	FieldCheckbox FieldKind = "checkbox"
 	FieldFile     FieldKind = "file"
@@ -55,6 +57,9 @@ type FieldModel struct {
 	Min, Max, Step string
 	// MaxLength in characters; 0 is no limit.
 	MaxLength int
+	// Language is that of a FieldCode, one of those that highlight.js has here, or "". SavedBy
+	// is the id of the button that Ctrl+S presses in it.
+	Language, SavedBy string
 	// Rows of a textarea; 0 is 4, for JSON 16.
 	Rows    int
 	Options []Option
@@ -85,6 +90,27 @@ type Option struct {
 	// WhyNot disables the choice and is shown behind its label.
 	WhyNot string
 }
+
+// isCode reports whether the field is a textarea with line numbers.
+func (m FieldModel) isCode() bool { return m.Kind == FieldJSON || m.Kind == FieldCode }
+
+// code are the attributes that tell the script of a FieldCode how to color and save it.
+func (m FieldModel) code() templ.Attributes {
+	if m.Kind != FieldCode {
+		return nil
+	}
+	attrs := templ.Attributes{"data-code": true}
+	if m.Language != "" {
+		attrs["data-highlight"], attrs["data-grammar"] = static.URL("vendor/highlight-"+highlightVersion+".min.js"), static.URL("vendor/highlight-"+m.Language+"-"+highlightVersion+".min.js")
+	}
+	if m.SavedBy != "" {
+		attrs["data-save"] = m.SavedBy
+	}
+	return attrs
+}
+
+// highlightVersion is that of the vendored files.
+const highlightVersion = "11.12.0"
 
 func (m FieldModel) id() string { return FieldID(m.ID, m.Name) }
 
@@ -134,7 +160,7 @@ func (m FieldModel) width() string {
 		return m.Width
 	case m.Kind == FieldNumber:
 		return "xs"
-	case m.Kind == FieldTextarea, m.Kind == FieldJSON:
+	case m.Kind == FieldTextarea, m.isCode():
 		return "full"
 	}
 	return "m"
@@ -174,7 +200,7 @@ func (m FieldModel) controlAttrs() templ.Attributes {
 	if m.Autofocus {
 		a["autofocus"] = true
 	}
-	if m.Mono || m.Kind == FieldJSON || m.Kind == FieldPassword {
+	if m.Mono || m.isCode() || m.Kind == FieldPassword {
 		a["spellcheck"] = "false"
 		a["autocapitalize"] = "none"
 	}

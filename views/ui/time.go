@@ -98,3 +98,16 @@ func Count(n int, one, many string) string {
 	}
 	return strconv.Itoa(n) + " " + many
 }
+
+// Bytes writes a number of bytes for people.
+func Bytes(bytes int64) string {
+	switch {
+	case bytes >= 1<<30:
+		return strconv.FormatFloat(float64(bytes)/(1<<30), 'f', 1, 64) + " GiB"
+	case bytes >= 1<<20:
+		return strconv.FormatFloat(float64(bytes)/(1<<20), 'f', 1, 64) + " MiB"
+	case bytes >= 1<<10:
+		return strconv.FormatFloat(float64(bytes)/(1<<10), 'f', 1, 64) + " KiB"
+	}
+	return Count(int(bytes), "byte", "bytes")
+}

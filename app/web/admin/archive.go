@@ -46,10 +46,10 @@ func (s *Server) archiveCards(r *http.Request, actor loom.Actor, errs ui.FormErr
 			fact = "with the next release"
 		}
 		m.Choices.Choices = append(m.Choices.Choices, ui.Choice{Value: resourceKey(res.ResourceRef), Label: res.Name,
-			Description: res.Plugin + " · " + res.Type, Facts: []string{"version " + strconv.Itoa(res.Version), fact, page.SizeOf(res.Size)}})
+			Description: res.Plugin + " · " + res.Type, Facts: []string{"version " + strconv.Itoa(res.Version), fact, ui.Bytes(res.Size)}})
 	}
 	if len(resources) > 0 {
-		m.All = "Download all (" + ui.Count(len(resources), "file", "files") + ", " + page.SizeOf(total) + ")"
+		m.All = "Download all (" + ui.Count(len(resources), "file", "files") + ", " + ui.Bytes(total) + ")"
 	}
 	if sealed > 0 {
 		m.Note = ui.Count(sealed, "secret is left out", "secrets are left out") + ". Loom never exports keys and other secrets. Upload them again at the destination."
@@ -177,7 +177,7 @@ func (s *Server) archivePage(w http.ResponseWriter, r *http.Request, actor loom.
 
 func archiveRow(item catalog.ArchivedResource) []adminview.Cell {
 	state := transferStates[item.State]
-	row := []adminview.Cell{{Text: item.Name, Mono: true, Sub: item.Plugin + " · " + item.Type}, {State: &state}, {Text: page.SizeOf(item.Size)}, {Text: item.Odd}, {}}
+	row := []adminview.Cell{{Text: item.Name, Mono: true, Sub: item.Plugin + " · " + item.Type}, {State: &state}, {Text: ui.Bytes(item.Size)}, {Text: item.Odd}, {}}
 	switch item.State {
 	case catalog.TransferSame:
 		row[1].Sub = "as version " + strconv.Itoa(item.Version)

@@ -7,12 +7,13 @@ import (
 
 	"loom/app/loom"
 	"loom/app/web/page"
+	"loom/views/adminview"
 	"loom/views/route"
 )
 
 // Documents enters what the API has for the pages of the area.
 func (s *Server) Documents(get func(string, page.Document)) {
-	get(route.AdminResources(), page.Document{Path: "/v2/plugins/resources", List: true, Fresh: true, Query: resourceParams,
+	get(route.AdminResources(), page.Document{Path: "/v2/plugins/resources", List: true, Fresh: true, Query: page.SameParams("q", adminview.FieldPlugin, adminview.FieldType, "status", "sort"),
 		Columns: []string{"name=name", "kind=kind", "plugin=plugin", "type=type", "state=status", "in use=live", "staged=staged", "newest=version", "versions=versions", "size=size", "sha256=sha256", "uploaded=@createTime", "by=author"},
 		Calls:   []page.DocumentCall{page.APICall("Put in use what is staged", http.MethodPost, "/v2/plugins/sync", "")}})
 	const user = "/v2/users/{id}"

@@ -55,7 +55,7 @@ func findingRows(g loom.FindingGroup) []adminview.FindingRow {
 func findingRow(f loom.Finding, byValue bool) adminview.FindingRow {
 	switch {
 	case byValue && f.File.Name != "":
-		return adminview.FindingRow{Name: f.File.Name, Href: adminview.UploadOf(f.File)}
+		return adminview.FindingRow{Name: f.File.Name, Href: adminview.FileNew(f.File)}
 	case byValue:
 		one := loom.FindingGroup{Code: f.Code, Values: []string{f.Value}, Findings: []loom.Finding{f}}
 		row := adminview.FindingRow{Name: f.Value, Href: route.AdminEntry(f.Kind, f.Name), Links: []adminview.LostLink{{Label: "Create", Href: adminview.NewNamed(f.Missing, f.Value)}}}

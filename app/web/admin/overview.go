@@ -56,11 +56,10 @@ func (s *Server) adminState(r *http.Request, actor loom.Actor) (now, past []temp
 	if err != nil {
 		return nil, nil, err
 	}
-	resources, err := s.Catalog.Resources(r.Context(), actor, catalog.ResourceFilter{})
+	staged, recalled, err := s.Catalog.ResourcesWaiting(r.Context(), actor)
 	if err != nil {
 		return nil, nil, err
 	}
-	staged, recalled := waiting(resources)
 	defs := []ui.Def{queue, {Term: "Files", Value: adminview.Link(strconv.Itoa(staged+recalled)+" waiting for release", route.AdminResources())}}
 	counts, err := s.Clusters.TenantCounts(r.Context(), actor)
 	if err != nil {

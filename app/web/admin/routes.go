@@ -20,7 +20,7 @@ func (s *Server) Routes() []page.Route {
 		page.Get(route.AdminSettings(), loom.Administer, s.adminSettings),
 		page.Post(route.AdminSettings(), loom.Administer, s.adminSettingsSave),
 		page.Get(route.AdminClusters(), loom.Administer, s.adminClusters),
-	}, s.userRoutes(), s.hookRoutes(), s.resourceRoutes(), s.transferRoutes())
+	}, s.userRoutes(), s.hookRoutes(), s.fileRoutes(), s.transferRoutes())
 }
 
 func (s *Server) userRoutes() []page.Route {
@@ -59,23 +59,24 @@ func (s *Server) hookRoutes() []page.Route {
 	)...)
 }
 
-func (s *Server) resourceRoutes() []page.Route {
-	sample := func(path, version string) string {
-		return adminview.ResourceRef{Kind: "automatortypes", Plugin: "shell", Type: "scripts", Name: "hello.sh", Version: version}.Query(path)
-	}
-	upload, stage, show := adminview.ResourceUpload(), adminview.ResourceStage(), adminview.ResourceShow()
-	recall, remove := adminview.ResourceRecall(), adminview.ResourceDelete()
+func (s *Server) fileRoutes() []page.Route {
+	script := loom.ResourceRef{Kind: string(loom.KindAutomatorType), Plugin: page.ShellType, Type: page.ScriptsType, Name: "hello.sh"}
+	at := func(act string) string { return route.AdminResources() + "/" + act }
+	in := func(act string, version int) string { return adminview.FileAct(act, script, version) }
 	return []page.Route{
-		page.Get(route.AdminResources(), loom.Publish, s.adminResources),
-		page.Post(upload, loom.Publish, s.adminResourceUpload, sample(upload, "2")),
-		page.Post(stage, loom.Publish, s.adminResourceStage, sample(stage, "2")),
-		page.Get(recall, loom.Publish, s.adminResourceRecallAsk, sample(recall, "1")),
-		page.Post(recall, loom.Publish, s.adminResourceRecall, sample(recall, "1")),
-		page.Get(remove, loom.Publish, s.adminResourceDeleteAsk, sample(remove, "2")),
-		page.Post(remove, loom.Publish, s.adminResourceDelete, sample(remove, "2")),
-		page.Get(show, loom.Publish, s.adminResource, sample(show, "1")),
-		page.Get(adminview.ResourceSync(), loom.Publish, s.adminResourceSyncAsk),
-		page.Post(adminview.ResourceSync(), loom.Publish, s.adminResourceSync),
+		page.Get(route.AdminResources(), loom.Publish, s.adminFiles),
+		page.Get(adminview.FileNew(loom.ResourceRef{}), loom.Publish, s.adminFileNew),
+		page.Post(at("save"), loom.Publish, s.adminFileSave),
+		page.Post(adminview.FileCheck(), loom.Publish, s.adminFileCheck),
+		page.Get(at(adminview.FileShow), loom.Publish, s.adminFile, in(adminview.FileShow, 1), in(adminview.FileShow, 0)),
+		page.Post(at(adminview.FileStage), loom.Publish, s.adminFileStage, in(adminview.FileStage, 2)),
+		page.Post(at(adminview.FileRelease), loom.Publish, s.adminFileRelease, in(adminview.FileRelease, 2)),
+		page.Get(at(adminview.FileWithdraw), loom.Publish, s.adminFileWithdrawAsk, in(adminview.FileWithdraw, 1)),
+		page.Post(at(adminview.FileWithdraw), loom.Publish, s.adminFileWithdraw, in(adminview.FileWithdraw, 1)),
+		page.Get(at(adminview.FileDelete), loom.Publish, s.adminFileDeleteAsk, in(adminview.FileDelete, 2)),
+		page.Post(at(adminview.FileDelete), loom.Publish, s.adminFileDelete, in(adminview.FileDelete, 2)),
+		page.Get(adminview.FilesRelease(), loom.Publish, s.adminFilesReleaseAsk),
+		page.Post(adminview.FilesRelease(), loom.Publish, s.adminFilesRelease),
 	}
 }
 

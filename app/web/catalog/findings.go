@@ -27,7 +27,7 @@ func (s *Server) addLacks(r *http.Request, actor loom.Actor, entry loom.Entry, m
 		switch ref := f.File; {
 		case service != nil && missesFile(service, f.Finding):
 			lack.Text = "The " + loom.FileWord(ref.Type) + " " + ref.Name + " is neither active nor staged; " + loom.And(actionsAt(f.places)) + " " + nameIt(len(f.places)) + "."
-			lack.Links = append(lack.Links, adminview.LostLink{Label: "Write or upload it", Href: adminview.UploadOf(ref)})
+			lack.Links = append(lack.Links, adminview.LostLink{Label: "Write or upload it", Href: adminview.FileNew(ref)})
 		case f.Kind != m.Kind || f.Name != m.Name:
 			lack.Links = append(lack.Links, adminview.LostLink{Label: "Edit the " + f.Kind.Word() + " " + f.Name, Href: route.AdminEntryEdit(f.Kind, f.Name)})
 		}

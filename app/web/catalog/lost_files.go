@@ -55,7 +55,7 @@ func missesFile(service *loom.Service, f loom.Finding) bool {
 }
 
 func lostFile(ref loom.ResourceRef) adminview.LostFile {
-	return adminview.LostFile{Word: loom.FileWord(ref.Type), Name: ref.Name, Upload: adminview.UploadOf(ref)}
+	return adminview.LostFile{Word: loom.FileWord(ref.Type), Name: ref.Name, Upload: adminview.FileNew(ref)}
 }
 
 // fileFields are the fields of an automator that name files, each with a place beneath it

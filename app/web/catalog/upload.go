@@ -57,7 +57,7 @@ func (u uploadPart) Read(*form.Input) {}
 // Show implements form.Part.
 func (u uploadPart) Show(out *form.Output) templ.Component {
 	file := ui.FieldModel{Name: uploadAt(u.name).String(), Label: "File", Kind: ui.FieldFile, Optional: true,
-		Help: "At most " + page.SizeOf(maxFormFile) + ", a secret such as an SSH key at most " + page.SizeOf(catalog.MaxSealedUpload) + "; upload larger ones under Files."}
+		Help: "At most " + ui.Bytes(maxFormFile) + ", a secret such as an SSH key at most " + ui.Bytes(catalog.MaxSealedUpload) + "; upload larger ones under Files."}
 	if u.archive {
 		file.Help = "A .tar.gz or .zip with one folder at its top. " + file.Help
 	}
@@ -71,7 +71,7 @@ func (u uploadPart) Show(out *form.Output) templ.Component {
 	m.Button.Attrs["hx-encoding"] = "multipart/form-data"
 	if u.stored.Name != "" {
 		m.Said = "Saved version " + strconv.Itoa(u.stored.Version) + " of " + u.stored.Name + " and chose it here. The next release puts it in use."
-		m.Link, m.Href = "Preview release (new tab)", adminview.ResourceSync()
+		m.Link, m.Href = "Preview release (new tab)", adminview.FilesRelease()
 	}
 	return formview.Upload(m)
 }
@@ -97,7 +97,7 @@ func editorForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return nil, loom.NewError(loom.Invalid, "The form and its files are larger than %s. Upload such a file under Files, and choose it here.", page.SizeOf(httpx.MaxBody))
+		return nil, loom.NewError(loom.Invalid, "The form and its files are larger than %s. Upload such a file under Files, and choose it here.", ui.Bytes(httpx.MaxBody))
 	case err != nil:
 		return nil, httpx.BodyError(err, "The form could not be read.")
 	}
@@ -191,11 +191,7 @@ func (s *Server) storeFile(r *http.Request, actor loom.Actor, file *multipart.Fi
 	if file.Size == 0 {
 		return loom.Resource{}, loom.NewError(loom.Invalid, "The file “%s” is empty; choose another one.", file.Filename)
 	}
-	stored, err := s.Catalog.UploadChecked(r.Context(), actor, ref, content, maxFormFile)
-	if err != nil {
-		return loom.Resource{}, err
-	}
-	return stored, s.Catalog.Stage(r.Context(), actor, stored.ResourceRef, stored.Version)
+	return s.Catalog.UploadAs(r.Context(), actor, ref, content, catalog.UploadOptions{Limit: maxFormFile, Folder: true, Stage: true})
 }
 
 // tellStored adds to what is said of a save which files were stored with it.
@@ -203,7 +199,7 @@ func tellStored(said httpx.Flash, stored map[string]loom.Resource) httpx.Flash {
 	for _, field := range slices.Sorted(maps.Keys(stored)) {
 		said.Text += " Saved version " + strconv.Itoa(stored[field].Version) + " of " + stored[field].Name + ". The next release puts it in use."
 		if said.URL == "" {
-			said.URL, said.Link = adminview.ResourceSync(), "Preview release"
+			said.URL, said.Link = adminview.FilesRelease(), "Preview release"
 		}
 	}
 	return said

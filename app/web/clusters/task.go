@@ -13,6 +13,7 @@ import (
 	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/web/page"
+	"loom/views/adminview"
 	"loom/views/clusterview"
 	"loom/views/layout"
 	"loom/views/route"
@@ -59,7 +60,7 @@ func shownFields(fields map[string]any) []ui.Def {
 }
 
 // scriptButton leads an administrator from a task to the script that it runs, where that
-// is a plugin resource: the version in use, else the newest. Nil for others.
+// is a file: its editor, which leads back. Nil for others.
 func (s *Server) scriptButton(ctx context.Context, actor loom.Actor, v clusters.ClusterView, t loom.Task) (*ui.ButtonModel, error) {
 	action := v.Services[t.Service].Provisioner.Actions[t.Action]
 	script := action.Fields["script"]
@@ -74,13 +75,7 @@ func (s *Server) scriptButton(ctx context.Context, actor loom.Actor, v clusters.
 	if err != nil {
 		return nil, err
 	}
-	shown := versions[len(versions)-1]
-	for _, version := range versions {
-		if version.Live {
-			shown = version
-		}
-	}
-	return &ui.ButtonModel{Label: "Edit " + script, Icon: "edit", Href: page.ResourceURL(shown)}, nil
+	return &ui.ButtonModel{Label: "Edit " + script, Icon: "edit", Href: adminview.FileAct(adminview.FileShow, ref, 0, adminview.FieldTask, t.Ref.String())}, nil
 }
 
 // logTail is how many lines of a log a page opens with.

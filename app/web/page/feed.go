@@ -217,7 +217,7 @@ func scaled(a loom.Activity) bool {
 
 var pastVerbs = map[string]string{
 	"create": "created", "update": "changed", "apply": "changed", "delete": "deleted", "abort": "aborted", "pause": "paused", "resume": "resumed",
-	"skip": "skipped", "reveal": "downloaded the key of", "import": "imported into", "stage": "staged", "recall": "withdrew", "sync": "released", "retry": "retried", "probe": "tested", "sweep": "searched", "upload": "uploaded", "maintain": "started maintenance of", "end maintenance": "ended maintenance of", "decline repair": "declined the repair of",
+	"skip": "skipped", "reveal": "downloaded the key of", "import": "imported into", "stage": "staged", "recall": "withdrew", "withdraw": "withdrew", "sync": "released", "release": "released", "retry": "retried", "probe": "tested", "sweep": "searched", "upload": "uploaded", "maintain": "started maintenance of", "end maintenance": "ended maintenance of", "decline repair": "declined the repair of",
 }
 
 func verbPast(verb string) string { return cmp.Or(pastVerbs[verb], verb) }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"loom/app/loom"
-	"loom/views/ui"
 )
 
 // Plural is the word for several things of a kind.
@@ -16,19 +15,6 @@ func Plural(kind string) string {
 		return kind
 	}
 	return kind + "s"
-}
-
-// SizeOf writes a number of bytes for people.
-func SizeOf(bytes int64) string {
-	switch {
-	case bytes >= 1<<30:
-		return strconv.FormatFloat(float64(bytes)/(1<<30), 'f', 1, 64) + " GiB"
-	case bytes >= 1<<20:
-		return strconv.FormatFloat(float64(bytes)/(1<<20), 'f', 1, 64) + " MiB"
-	case bytes >= 1<<10:
-		return strconv.FormatFloat(float64(bytes)/(1<<10), 'f', 1, 64) + " KiB"
-	}
-	return ui.Count(int(bytes), "byte", "bytes")
 }
 
 // CutShort keeps what was typed short enough for a message.

@@ -71,7 +71,7 @@ func (s *Server) parts(r *http.Request, actor loom.Actor, figures loom.Figures, 
 		parts = append(parts, part{name: "Transactions", state: either(d.OldestTransaction < longTransaction, stateWarning),
 			detail: ui.Count(d.Connections, "other connection", "other connections") + ", the oldest open transaction is " + ui.Duration(d.OldestTransaction) + " old"})
 	}
-	storage := part{name: "Storage", state: stateGood, detail: ui.Count(status.Resources, "version", "versions") + " of files, " + page.SizeOf(status.ResourceBytes)}
+	storage := part{name: "Storage", state: stateGood, detail: ui.Count(status.Resources, "version", "versions") + " of files, " + ui.Bytes(status.ResourceBytes)}
 	switch {
 	case bucket != nil:
 		storage.state, storage.detail = stateBad, loom.AsError(bucket).Message
@@ -103,7 +103,7 @@ func (s *Server) systemStatus(w http.ResponseWriter, r *http.Request, actor loom
 
 func databaseParts(s processes.Status) []part {
 	database := part{name: "Database", state: either(s.Answer < slowAnswer, stateWarning), since: s.Started,
-		detail: "PostgreSQL " + s.Version + ", " + page.SizeOf(s.Size) + ", answers within " + strconv.FormatInt(s.Answer.Milliseconds(), 10) + " ms"}
+		detail: "PostgreSQL " + s.Version + ", " + ui.Bytes(s.Size) + ", answers within " + strconv.FormatInt(s.Answer.Milliseconds(), 10) + " ms"}
 	if !s.Primary {
 		database.state = stateBad
 		database.detail += "; it is a standby and can only be read"

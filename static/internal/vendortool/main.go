@@ -95,7 +95,9 @@ func run(args []string) error {
 		if err := place(f.File, members[f.Member], &f.SHA256, relock); err != nil {
 			return err
 		}
-		licence(&licences, f.Package, f.Version, f.Licence, members["LICENSE"])
+		if i == 0 || l.Files[i-1].Package != f.Package {
+			licence(&licences, f.Package, f.Version, f.Licence, members["LICENSE"])
+		}
 	}
 	members, err := pack(tmp, l.Sprite.Package, l.Sprite.Version)
 	if err != nil {

@@ -1,13 +1,16 @@
 // @ts-check
 /*
- * Makes a textarea for JSON nicer to edit: line numbers, keeping the indent on
- * Enter, Tab for indenting after Ctrl+M, buttons that format, copy and show the whole
- * text at once, how much room is left, and jumping to the place of an error. loom.js
- * loads it only on pages that have such a field.
+ * Makes a textarea for JSON or another code nicer to edit: line numbers, keeping the indent on
+ * Enter, Tab for indenting after Ctrl+M, Ctrl+S for saving, buttons that format, copy and show
+ * the whole text at once, how much room is left, colors, and jumping to the place of an error.
+ * loom.js loads it only on pages that have such a field.
  */
 
 /** As much as the server takes, in bytes. */
 const limit = 256 * 1024;
+/** What is longer is not colored, in characters; from the second on, only when somebody pauses. */
+const colored = 200 * 1024;
+const slow = 20 * 1024;
 const encoder = new TextEncoder();
 
 /** @param {string} label */
@@ -19,14 +22,14 @@ function button(label) {
   return node;
 }
 
-/** Adds line numbers and keys to the textarea inside a c-json element. @param {HTMLElement} frame */
+/** Adds line numbers and keys to the textarea inside a c-editor element. @param {HTMLElement} frame */
 export function enhance(frame) {
   const area = /** @type {HTMLTextAreaElement | null} */ (frame.querySelector('textarea'));
   if (!area || frame.dataset.ready) return;
   frame.dataset.ready = '1';
 
   const gutter = document.createElement('pre');
-  gutter.className = 'c-json-gutter';
+  gutter.className = 'c-editor-gutter';
   gutter.setAttribute('aria-hidden', 'true');
   area.before(gutter);
 
@@ -41,7 +44,7 @@ export function enhance(frame) {
   area.addEventListener('scroll', () => { gutter.scrollTop = area.scrollTop; }, { passive: true });
 
   const bar = document.createElement('div');
-  bar.className = 'c-json-bar';
+  bar.className = 'c-editor-bar';
   const format = button('Format');
   const whole = button('Expand');
   whole.setAttribute('aria-expanded', 'false');
@@ -52,14 +55,16 @@ export function enhance(frame) {
   const place = document.createElement('span');
   const room = document.createElement('span');
   room.setAttribute('role', 'status');
-  bar.append(format, whole, copy, mode, room, place);
+  if (!('code' in frame.dataset)) bar.append(format);
+  bar.append(whole, copy, mode, room, place);
   frame.after(bar);
+  color(frame, area);
 
   let indenting = false;
   const showMode = () => { mode.textContent = indenting ? 'Tab indents (Ctrl+M: leave)' : 'Tab leaves the field (Ctrl+M: indent)'; };
   const showPlace = () => {
     const before = area.value.slice(0, area.selectionStart).split('\n');
-    place.textContent = `Line ${before.length}, column ${(before.at(-1) ?? '').length + 1}`;
+    place.textContent = `Ln ${before.length}, Col ${(before.at(-1) ?? '').length + 1}`;
   };
   // What takes a moment to count is counted when somebody pauses, and told near the limit.
   let timer = 0;
@@ -97,6 +102,9 @@ export function enhance(frame) {
       event.preventDefault();
       indenting = !indenting;
       showMode();
+    } else if (event.key === 's' && (event.ctrlKey || event.metaKey) && frame.dataset.save) {
+      event.preventDefault();
+      document.getElementById(frame.dataset.save)?.click();
     } else if (event.key === 'Tab' && indenting) {
       event.preventDefault();
       indent(area, event.shiftKey);
@@ -109,6 +117,38 @@ export function enhance(frame) {
   showMode();
   showPlace();
   showRoom();
+}
+
+/**
+ * Colors the text: a copy of it lies beneath the textarea, whose own text is transparent then.
+ * @param {HTMLElement} frame @param {HTMLTextAreaElement} area
+ */
+async function color(frame, area) {
+  const { highlight, grammar } = frame.dataset;
+  if (!highlight || !grammar) return;
+  const [core, language] = await Promise.all([import(highlight), import(grammar)]).catch(() => []);
+  if (!core || !language) return;
+  core.default.registerLanguage('code', language.default);
+  const copy = document.createElement('pre');
+  copy.className = 'c-editor-copy';
+  copy.setAttribute('aria-hidden', 'true');
+  area.before(copy);
+  const follow = () => { copy.scrollTop = area.scrollTop; copy.scrollLeft = area.scrollLeft; };
+  const paint = () => {
+    copy.innerHTML = core.default.highlight(area.value, { language: 'code', ignoreIllegals: true }).value + '\n\n';
+    follow();
+  };
+  let timer = 0;
+  const draw = () => {
+    clearTimeout(timer);
+    frame.toggleAttribute('data-colored', area.value.length <= colored);
+    if (area.value.length > colored) copy.textContent = '';
+    else if (area.value.length <= slow) paint();
+    else { copy.textContent = area.value + '\n\n'; follow(); timer = window.setTimeout(paint, 200); }
+  };
+  for (const type of ['input', 'loom:set']) area.addEventListener(type, draw);
+  area.addEventListener('scroll', follow, { passive: true });
+  draw();
 }
 
 /** Replaces a range so that the browser's undo still works. @param {HTMLTextAreaElement} area @param {number} from @param {number} to @param {string} text */
