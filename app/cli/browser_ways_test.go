@@ -58,34 +58,24 @@ func (c counting) Activate(what, selector string) {
 	c.Hands.Activate(what, selector)
 }
 
-// mendScript saves a cluster whose create failed for a typo in a script: the script is
-// mended and released, and the create retried, in five presses.
+// mendScript saves a cluster whose create failed for a typo in a script: from its page to the
+// editor, which saves, releases and retries.
 func (j *journey) mendScript(admin *client) {
 	typoCatalog(admin)
 	id := j.user().create("typed-cluster", 1, nil)
 	j.user().waitStatus(id, loom.ClusterIncomplete)
 	cluster, presses, hands := "/clusters/"+id, 0, j.hands
 	j.hands = counting{hands, &presses}
-	j.b.Open(j.url + "/admin/resources?plugin=automatortypes/shell/scripts&name=typed.sh")
-	j.hands.Fill("the script", "form[action='/admin/resources/upload'] textarea[name=text]", "#!/bin/sh\necho started || exit 64\n")
-	j.hands.Activate("Save file", "form[action='/admin/resources/upload'] button[type=submit]")
-	j.b.WaitText("Stored version 2 of typed.sh")
-	j.b.Open(j.url + "/admin/resources/sync")
-	j.hands.Activate("Release files", "form[action='/admin/resources/sync'] button[type=submit]")
-	j.b.WaitText("Released")
 	j.b.Open(j.url + cluster)
-	j.b.WaitText("Retry with typed.sh v2")
-	j.hands.Activate("Retry with typed.sh v2", "#cluster-operation a[data-kind=primary]")
-	j.at("the form", cluster+`/operations/1/retry`)
-	j.b.WaitText("version 1 → 2")
-	j.b.WaitText("+ echo started")
-	j.faultless("the form with a newer script")
-	j.hands.Activate("Preview", "form[action='/previews'] button[data-kind=primary]")
-	preview := j.at("the preview", `^/previews/`)
-	j.hands.Activate("Retry", "form[action='"+preview+"/apply'] button[data-kind=primary]")
+	j.hands.Activate("Edit typed.sh", `#cluster-operation a[href*="/admin/resources/show"]`)
+	j.at("the editor", `^/admin/resources/show`)
+	j.b.WaitText("Line 2: “ecoh: not found”")
+	j.faultless("the editor after a failure")
+	j.hands.Fill("the script", "textarea[name=text]", "#!/bin/sh\necho started || exit 64\n")
+	j.hands.Activate("Save, release and retry", "button[form=file-editor][data-kind=primary]")
 	j.at("the cluster", `^`+cluster+`$`)
 	j.user().waitActive(id)
-	if presses > 5 {
+	if presses > 4 {
 		j.t.Errorf("it took %d presses", presses)
 	}
 	j.hands = hands
