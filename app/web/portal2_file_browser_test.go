@@ -89,7 +89,7 @@ func TestFailedScriptIsMended(t *testing.T) {
 			w.must(err)
 			at := slices.IndexFunc(tasks, func(t loom.Task) bool { return t.Service == "nginx" })
 			w.runSome(op, at, 0)
-			w.log(tasks[at].Ref, "stderr", "/var/cache/loom/nginx.sh: 3: configre: not found")
+			w.log(tasks[at].Ref, "stderr", "/var/cache/loom/nginx.sh: 3: /var/cache/loom/nginx.sh: configre: not found")
 			w.fail(tasks[at].Ref, "nginx.sh exited with 127")
 			b, base := w.browse(t, "admin", o)
 			presses, cluster := 0, base+route.Cluster(op.Cluster)

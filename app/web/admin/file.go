@@ -166,7 +166,11 @@ func failedLine(lines []loom.LogLine, script, cause string) (int, string) {
 		if err != nil {
 			continue
 		}
-		if said := []rune(found[2]); len(said) > 0 {
+		said := []rune(found[2])
+		if at := strings.LastIndex(found[2], script+": "); at >= 0 { // dash says the path twice
+			said = []rune(found[2][at+len(script)+2:])
+		}
+		if len(said) > 0 {
 			cause = string(said[:min(len(said), 200)])
 		}
 		return n, cause
