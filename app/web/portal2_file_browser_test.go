@@ -164,7 +164,7 @@ func TestFileEditor(t *testing.T) {
 		t.Errorf("after the release the versions are %s", got)
 	}
 	hands.Activate("v1", "aside details summary")
-	hands.Activate("Update shop", `aside a[href="`+route.ClusterVerb(id, "upgrade")+`"]`)
+	hands.Activate("Update shop", `aside a[href="`+route.ClusterVerb(id, "update")+`"]`)
 	b.WaitText("newer files: nginx.sh v2")
 
 	b.Open(base + adminview.File(ofScript("nginx.sh"), 2))

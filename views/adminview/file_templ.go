@@ -930,9 +930,9 @@ func versionMachines(version string, clusters []loom.ResourceCluster, old bool) 
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var45 templ.SafeURL
-					templ_7745c5c3_Var45, templ_7745c5c3_Err = templ.JoinURLErrs(templ.URL(route.ClusterVerb(c.Cluster, "upgrade")))
+					templ_7745c5c3_Var45, templ_7745c5c3_Err = templ.JoinURLErrs(templ.URL(route.ClusterVerb(c.Cluster, "update")))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `adminview/file.templ`, Line: 178, Col: 67}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `adminview/file.templ`, Line: 178, Col: 66}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var45))
 					if templ_7745c5c3_Err != nil {
@@ -945,7 +945,7 @@ func versionMachines(version string, clusters []loom.ResourceCluster, old bool) 
 					var templ_7745c5c3_Var46 string
 					templ_7745c5c3_Var46, templ_7745c5c3_Err = templ.JoinStringErrs("Update " + c.Name)
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `adminview/file.templ`, Line: 178, Col: 101}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `adminview/file.templ`, Line: 178, Col: 100}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var46))
 					if templ_7745c5c3_Err != nil {
