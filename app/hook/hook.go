@@ -123,6 +123,14 @@ func (u *Hooks) Hooks(ctx context.Context, actor loom.Actor) ([]loom.Hook, error
 	return store.Hooks(ctx, u.db, actor.Tenant)
 }
 
+// Outcomes are what came of the deliveries of the hooks of the actor's tenant.
+func (u *Hooks) Outcomes(ctx context.Context, actor loom.Actor) (map[loom.HookID]store.HookOutcome, error) {
+	if err := actor.May(loom.Administer.Reading(), actor.InTenant()); err != nil {
+		return nil, err
+	}
+	return store.HookOutcomes(ctx, u.db, actor.Tenant)
+}
+
 // Hook reads a hook of the actor's tenant. NotFound.
 func (u *Hooks) Hook(ctx context.Context, actor loom.Actor, id loom.HookID) (loom.Hook, error) {
 	if err := actor.May(loom.Administer.Reading(), actor.InTenant()); err != nil {

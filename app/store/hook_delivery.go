@@ -98,6 +98,43 @@ func Deliveries(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ho
 	return list, nil
 }
 
+// HookOutcome is what came of the deliveries of a hook: the last one, whose id is 0 where nothing
+// was sent yet, and how many failed within 24 hours.
+type HookOutcome struct {
+	Hook   loom.HookID
+	Last   loom.Delivery
+	Failed int
+}
+
+// Leans on hook_deliveries_hook; the notices that a hook keeps are bounded.
+const hookOutcomes = `
+SELECT h.id AS hook_id, coalesce(d.id, 0) AS id, coalesce(d.status, '') AS status, coalesce(d.error, '') AS error, d.created_at,
+	(SELECT count(*) FROM hook_deliveries f WHERE f.hook_id = h.id AND f.status = 'failed' AND f.ended_at > now() - interval '24 hours') AS failed
+FROM hooks h LEFT JOIN LATERAL (SELECT d.id, d.status, d.error, d.created_at FROM hook_deliveries d WHERE d.hook_id = h.id ORDER BY d.id DESC LIMIT 1) d ON true
+WHERE h.tenant_id = $1`
+
+// HookOutcomes reads what came of the deliveries of the hooks of a tenant.
+func HookOutcomes(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) (map[loom.HookID]HookOutcome, error) {
+	var rows []struct {
+		HookID    int64        `db:"hook_id"`
+		ID        int64        `db:"id"`
+		Status    string       `db:"status"`
+		Error     string       `db:"error"`
+		CreatedAt sql.NullTime `db:"created_at"`
+		Failed    int          `db:"failed"`
+	}
+	if err := sqlx.SelectContext(ctx, q, &rows, hookOutcomes, string(tenant)); err != nil {
+		return nil, wrap(err, "read what came of the deliveries of hooks")
+	}
+	outcomes := map[loom.HookID]HookOutcome{}
+	for _, r := range rows {
+		hook := loom.HookID(r.HookID)
+		outcomes[hook] = HookOutcome{Hook: hook, Failed: r.Failed,
+			Last: loom.Delivery{ID: loom.DeliveryID(r.ID), Hook: hook, Status: loom.DeliveryStatus(r.Status), Error: r.Error, Created: r.CreatedAt.Time}}
+	}
+	return outcomes, nil
+}
+
 const replayDelivery = `
 INSERT INTO hook_deliveries (hook_id, tenant_id, operation_id, cluster_id, event, notice, event_at)
 SELECT d.hook_id, d.tenant_id, d.operation_id, d.cluster_id, d.event, d.notice, d.event_at FROM hook_deliveries d

@@ -128,7 +128,7 @@ func TestHooksPages(t *testing.T) {
 	made := v.post("/admin/hooks", "name", "ci", "url", endpoint.URL+"/ok", "events", "start", "events", "failure", "enabled", "true").shows(t, 200, "Hook ci was created", "shows it only once")
 	secret := cut(made.body, `data-copy="`, `" aria-label="Copy secret"`)
 	hook := "/admin/hooks/" + cut(v.get("/admin/hooks").body, `href="/admin/hooks/`, `">ci`)
-	v.get(hook).shows(t, 200, "start, failure", "Nothing was sent yet").hides(t, secret)
+	v.get(hook).shows(t, 200, "Start, Failure", "Nothing was sent yet").hides(t, secret)
 	v.get(hook+"/edit").shows(t, 200, `value="ci"`).hides(t, secret)
 	v.post(hook+"/test").shows(t, 200, "The endpoint answered 200 OK", "&lt;b&gt;thanks", "request body")
 	if len(got) != 1 || !strings.HasPrefix(got[0], "test {") || !strings.Contains(got[0], `"tenant":"demo"`) {

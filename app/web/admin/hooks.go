@@ -84,8 +84,8 @@ func hookFacts(h loom.Hook) []ui.Def {
 		}
 		return text
 	}
-	facts := []ui.Def{{Term: "URL", Text: h.URL, Mono: true}, {Term: "Events", Text: hookWords(h.Events)},
-		{Term: "Actions", Text: all(hookWords(h.Actions))}, {Term: "Templates", Text: all(hookWords(h.Templates))}, {Term: "Secret", Text: "set and sealed; never shown"}}
+	facts := []ui.Def{{Term: "URL", Text: h.URL, Mono: true}, {Term: "Events", Text: eventWords(h.Events)},
+		{Term: "Actions", Text: all(strings.Join(actionWords(h.Actions), ", "))}, {Term: "Templates", Text: all(strings.Join(h.Templates, ", "))}, {Term: "Secret", Text: "set and sealed; never shown"}}
 	if h.Blocking {
 		facts = append(facts, ui.Def{Term: "Blocking", Text: map[string]string{loom.OnTimeoutGo: "yes; without an answer the operation goes", loom.OnTimeoutRefuse: "yes; without an answer the operation is refused"}[h.OnTimeout]})
 	}
@@ -131,7 +131,7 @@ func (s *Server) deliveryGrid(h loom.Hook, list hook.List, result string) adminv
 	for _, d := range list.Items {
 		outcome := adminview.Cell{State: deliveryState(d.Status), Sub: d.Error}
 		m.Rows = append(m.Rows, []adminview.Cell{
-			{Text: itoa(d.ID), Href: route.AdminDelivery(id, d.ID), Mono: true}, {Text: string(d.Event)},
+			{Text: itoa(d.ID), Href: route.AdminDelivery(id, d.ID), Mono: true}, {Text: page.Capital(string(d.Event))},
 			outcome, {Text: deliveryAbout(d), Href: deliveryHref(d), Mono: true}, {Text: strconv.Itoa(d.Tries)}, {Time: d.Created}})
 		if h.Enabled {
 			m.Rows[len(m.Rows)-1] = append(m.Rows[len(m.Rows)-1], adminview.Cell{Part: adminview.Act(route.AdminDeliveryReplay(id, d.ID), ui.ButtonModel{Label: "Send again", Small: true, Submit: true, Busy: "Sending…", Attrs: templ.Attributes{"aria-label": "Send again: delivery " + itoa(d.ID)}})})
@@ -212,7 +212,7 @@ func (s *Server) adminDelivery(w http.ResponseWriter, r *http.Request, actor loo
 		return err
 	}
 	facts := []ui.Def{
-		{Term: "Event", Text: string(d.Event)}, {Term: "About", Value: adminview.Link(deliveryAbout(d.Delivery), deliveryHref(d.Delivery))},
+		{Term: "Event", Text: page.Capital(string(d.Event))}, {Term: "About", Value: adminview.Link(deliveryAbout(d.Delivery), deliveryHref(d.Delivery))},
 		{Term: "Happened", Value: ui.Time(d.Time, s.Now())}, {Term: "Tries", Text: strconv.Itoa(d.Tries)},
 	}
 	if d.Tries > 0 {
@@ -268,12 +268,25 @@ func (s *Server) adminHooks(w http.ResponseWriter, r *http.Request, actor loom.A
 		Intro: "A hook tells another system by HTTP when operations start and end. A blocking hook is asked first and may refuse.",
 	}
 	grid := adminview.TableModel{ID: "hooks", Caption: "Hooks of the tenant", Now: s.Now(),
-		Columns: []ui.Column{{Label: "Name"}, {Label: "URL"}, {Label: "Events"}, {Label: "State"}, {Label: "Created"}},
+		Columns: []ui.Column{{Label: "Name"}, {Label: "URL"}, {Label: "Tells of"}, {Label: "State"}, {Label: "Last delivery"}, {Label: "Failures, 24 h", Numeric: true}},
 		Empty:   ui.EmptyModel{Icon: "external", Text: "There are no hooks yet. A hook calls an address of yours when an operation starts, succeeds or fails.", Action: add}}
+	outcomes, err := s.Hooks.Outcomes(r.Context(), actor)
+	if err != nil {
+		return err
+	}
 	for _, h := range hooks {
-		state := hookState(h)
+		state, outcome := hookState(h), outcomes[h.ID]
+		last := adminview.Cell{Text: "–"}
+		if d := outcome.Last; d.ID != 0 {
+			last = adminview.Cell{State: deliveryState(d.Status), Time: d.Created, Sub: page.CutShort(d.Error)}
+		}
+		failed := adminview.Cell{Text: strconv.Itoa(outcome.Failed)}
+		if outcome.Failed > 0 {
+			failed.Href = route.Query(route.AdminHook(h.ID), "result", string(loom.DeliveryFailed))
+		}
+		tells := adminview.Cell{Text: eventWords(h.Events), Sub: strings.Join(actionWords(h.Actions), ", ")}
 		grid.Rows = append(grid.Rows, []adminview.Cell{
-			{Text: h.Name, Href: route.AdminHook(h.ID), Sub: hookKind(h)}, {Text: h.URL, Mono: true}, {Text: hookWords(h.Events)}, {State: &state}, {Time: h.Created},
+			{Text: h.Name, Href: route.AdminHook(h.ID), Sub: hookKind(h)}, {Text: h.URL, Mono: true}, tells, {State: &state}, last, failed,
 		})
 	}
 	grid.CSV, grid.JSON = s.ExportsOf(r)
@@ -299,12 +312,35 @@ func hookKind(h loom.Hook) string {
 	return strings.Join(words, ", ")
 }
 
-func hookWords[T ~string](items []T) string {
-	words := make([]string, len(items))
-	for i, item := range items {
-		words[i] = string(item)
+// eventWords are the events of a hook in one line.
+func eventWords(events []loom.HookEvent) string {
+	words := make([]string, len(events))
+	for i, e := range events {
+		words[i] = page.Capital(string(e))
 	}
 	return strings.Join(words, ", ")
+}
+
+// actionWord is what people call an action: "Scale up".
+func actionWord(a loom.ClusterAction) string {
+	return page.Capital(strings.ReplaceAll(a.Verb(), "_", " "))
+}
+
+func actionWords(actions []loom.ClusterAction) []string {
+	words := make([]string, len(actions))
+	for i, a := range actions {
+		words[i] = actionWord(a)
+	}
+	return words
+}
+
+// worded offers values by what people call them.
+func worded[T ~string](values []T, word func(T) string) []form.Choice {
+	choices := form.Names(values...)
+	for i, v := range values {
+		choices[i].Label = word(v)
+	}
+	return choices
 }
 
 // editHook is the form of a new hook, which has no id, or an old one. That only superadmins make one
@@ -322,17 +358,18 @@ func editHook(actor loom.Actor, h loom.Hook) form.Edit {
 	return form.Of(
 		form.Field{Path: form.At("name"), Face: ui.FieldModel{Label: "Name", MaxLength: 100, Help: "Says what it is for, such as “tell the monitoring”."}},
 		form.Field{Path: form.At("url"), Face: ui.FieldModel{Label: "URL", Mono: true, Width: "l", MaxLength: 2000, Placeholder: "https://ci.example/loom", Help: "Receives a POST with JSON."}},
-		form.Picker{Path: form.At("events"), Legend: "Events", Help: "None chosen means those of operations: start, success and failure.", Choices: form.Names(loom.HookEvents...)},
-		form.Picker{Path: form.At("actions"), Legend: "Only for these actions", Help: "None chosen means all.", Filter: "Filter actions", Choices: form.Names(loom.HookActions...)},
+		form.Picker{Path: form.At("events"), Legend: "Events", Help: "None chosen means those of operations: start, success and failure.", Choices: worded(loom.HookEvents, func(e loom.HookEvent) string { return page.Capital(string(e)) })},
+		form.Picker{Path: form.At("actions"), Legend: "Only for these actions", Help: "None chosen means all.", Filter: "Filter actions", Choices: worded(loom.HookActions, actionWord)},
 		form.Words{Path: form.At("templates"), Face: ui.FieldModel{Label: "Only for clusters of these templates", Mono: true, Optional: true, Width: "l", Help: "Names, separated by blanks; none means all."}},
 		form.Field{Path: form.At("blocking"), Face: ui.FieldModel{Label: "Ask before an operation starts (blocking)", Kind: ui.FieldCheckbox,
 			Help: "The operation waits: 2xx lets it go, 409 refuses it with the reason in the answer."}},
 		form.Field{Path: form.At("onTimeout"), Face: ui.FieldModel{Label: "If there is no valid answer", Kind: ui.FieldSelect, Width: "s", Optional: true,
 			Options: page.Options("", loom.OnTimeoutRefuse, "refuse", loom.OnTimeoutGo, "allow")}},
 		form.Field{Path: form.At("secret"), Face: secret},
-		form.Field{Path: form.At("legacyBody"), Face: ui.FieldModel{Label: "Legacy payload", Kind: ui.FieldCheckbox, Help: "Cluster, job and nodes, for existing receivers of that format."}},
 		form.Field{Path: form.At("enabled"), Face: ui.FieldModel{Label: "On", Kind: ui.FieldCheckbox}},
 		global,
+		form.Fold{Title: "Advanced", Key: "advanced", Open: h.LegacyBody, Parts: []form.Part{
+			form.Field{Path: form.At("legacyBody"), Face: ui.FieldModel{Label: "Legacy payload", Kind: ui.FieldCheckbox, Help: "Cluster, job and nodes, for existing receivers of that format."}}}},
 	).Over(wire.NewHook(h))
 }
 
