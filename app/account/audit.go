@@ -68,6 +68,37 @@ func (a *Accounts) Audit(ctx context.Context, actor loom.Actor, in AuditInput) (
 	return store.Audit(ctx, a.db, tenant, in.AuditFilter, in.Page)
 }
 
+// AuditValues are what a list of the audit can be limited to.
+type AuditValues = store.AuditValues
+
+// AuditValues reads what the newest entries say of those that Audit would list in a tenant: the
+// actor's own for "", all for "*". Those of deleted tenants have none. Errors: Forbidden.
+func (a *Accounts) AuditValues(ctx context.Context, actor loom.Actor, tenant string) (AuditValues, error) {
+	if err := actor.May(loom.Read, actor.InTenant()); err != nil {
+		return AuditValues{}, err
+	}
+	if tenant != "" && tenant != actor.TenantName {
+		if err := mayReadTenants(actor); err != nil {
+			return AuditValues{}, err
+		}
+		if tenant == "*" {
+			return store.AuditValuesAllTenants(ctx, a.db)
+		}
+		found, err := store.TenantByNameAllTenants(ctx, a.db, tenant)
+		if isNotFound(err) {
+			return AuditValues{}, nil
+		}
+		if err != nil {
+			return AuditValues{}, err
+		}
+		return store.AuditValuesOf(ctx, a.db, found.ID, "")
+	}
+	if actor.May(loom.Administer.Reading(), actor.InTenant()) != nil {
+		return store.AuditValuesOf(ctx, a.db, actor.Tenant, actor.User)
+	}
+	return store.AuditValuesOf(ctx, a.db, actor.Tenant, "")
+}
+
 // auditOfDeleted lists the entries of tenants that are no more. NotFound.
 func (a *Accounts) auditOfDeleted(ctx context.Context, in AuditInput) (AuditList, error) {
 	was, err := store.TenantEverExistedAllTenants(ctx, a.db, in.Tenant)

@@ -210,6 +210,48 @@ func AuditDeletedAllTenants(ctx context.Context, q sqlx.ExtContext, name string,
 	return auditPage(ctx, q, &b, "of deleted "+name, []string{of}, f, p)
 }
 
+// AuditValues are what the newest entries of a list of the audit say, by which it can be limited.
+type AuditValues struct {
+	Actors, Verbs, Kinds []string
+}
+
+// auditNewest is how many entries are read for AuditValues: to read all of them takes minutes
+// where there are millions.
+const auditNewest = 5000
+
+const auditValuesOf = `
+WITH newest AS MATERIALIZED (SELECT a.actor, a.verb, a.kind FROM audit a WHERE %s ORDER BY a.id DESC LIMIT %d)
+SELECT 'actor' AS what, actor AS value FROM newest UNION SELECT 'verb', verb FROM newest UNION SELECT 'kind', kind FROM newest ORDER BY what, value`
+
+// AuditValuesOf reads the values of the newest entries of a tenant; with an actor, of his entries.
+func AuditValuesOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, actor loom.UserID) (AuditValues, error) {
+	if actor != "" {
+		return auditValues(ctx, q, "a.tenant_id = $1 AND a.actor = $2", tenant, actor)
+	}
+	return auditValues(ctx, q, "a.tenant_id = $1", tenant)
+}
+
+// AuditValuesAllTenants is AuditValuesOf over all tenants.
+func AuditValuesAllTenants(ctx context.Context, q sqlx.ExtContext) (AuditValues, error) {
+	return auditValues(ctx, q, "true")
+}
+
+func auditValues(ctx context.Context, q sqlx.ExtContext, where string, args ...any) (AuditValues, error) {
+	var rows []struct {
+		What  string `db:"what"`
+		Value string `db:"value"`
+	}
+	if err := sqlx.SelectContext(ctx, q, &rows, fmt.Sprintf(auditValuesOf, where, auditNewest), args...); err != nil {
+		return AuditValues{}, wrap(err, "read what the audit log can be filtered by")
+	}
+	var values AuditValues
+	into := map[string]*[]string{"actor": &values.Actors, "verb": &values.Verbs, "kind": &values.Kinds}
+	for _, r := range rows {
+		*into[r.What] = append(*into[r.What], r.Value)
+	}
+	return values, nil
+}
+
 const auditPageOf = `
 SELECT a.*, coalesce(t.name, '') AS tenant_name FROM (
     SELECT ` + auditColumns + ` FROM audit a

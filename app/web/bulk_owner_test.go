@@ -37,7 +37,7 @@ func TestOwnersAreChanged(t *testing.T) {
 	admin.post("/clusters/bulk/owner", "id", bee+".1", "owner", "user").shows(t, 200, "It has changed since it was shown")
 	admin.post("/clusters/bulk/owner", "id", bee+".2", "owner", "admin").shows(t, 200, "belongs to admin already")
 	user.get("/clusters/"+bee).shows(t, 404)
-	admin.get("/admin/audit?kind=cluster&object="+bee).shows(t, 200, "update cluster", "ownerId", "admin")
+	admin.get("/admin/audit?kind=cluster&object="+bee).shows(t, 200, "changed cluster", "ownerId", "admin")
 }
 
 // Somebody who owns clusters is not deleted; the question leads to them.

@@ -27,7 +27,7 @@ func TestNewUserByKeyboard(t *testing.T) {
 	}
 	signIn("admin", r.passwords["demo/admin"].Reveal())
 	home()
-	b.Open(r.server.URL + "/admin/users")
+	b.Open(r.server.URL + "/admin/new-user")
 	hands.Fill("the user name", "form[action='/admin/users'] input[name=id]", "eve")
 	hands.Activate("create", "form[action='/admin/users'][method=post] button[type=submit]")
 	b.WaitText("User eve was created")

@@ -143,7 +143,7 @@ func TestHooksPages(t *testing.T) {
 	v.get(hook+"/delete").shows(t, 200, "Delete hook ci")
 	v.post(hook+"/delete").goes(t, "/admin/hooks")
 	v.get(hook).shows(t, 404)
-	v.get("/admin/audit?kind=hook").shows(t, 200, "create hook", "test hook", "delete hook", "<ins>").hides(t, secret)
+	v.get("/admin/audit?kind=hook").shows(t, 200, "created hook", "tested hook", "deleted hook", "<ins>").hides(t, secret)
 }
 
 func TestAuditPages(t *testing.T) {
@@ -151,7 +151,7 @@ func TestAuditPages(t *testing.T) {
 	r := newRooms(t)
 	v := r.signedIn("demo", "admin")
 	v.post("/admin/settings", "leaseReminderHours", "48 2", "leaseGraceHours", "5", "repairsPerDay", "20", "maxTokenDays", "", "requireLease", "true").goes(t, "/admin/settings")
-	v.get("/admin/audit?kind=settings").shows(t, 200, "update settings", "requireLease", "<del>", "<ins>true</ins>")
+	v.get("/admin/audit?kind=settings").shows(t, 200, "changed the settings", "requireLease", "<del>", "<ins>true</ins>")
 	v.get("/admin/audit?verb=none").shows(t, 200, "No entry matches")
 	v.get("/admin/audit?since=yesterday").shows(t, 422, "Enter a day as year-month-day")
 	v.get("/admin/audit?since=2199-01-01").shows(t, 200, "No entry matches")
@@ -274,7 +274,7 @@ VALUES ('discarded', 'tenant_demo', 'run_task', '{"task_id": 1}', 1, 1, now(), n
 	v.post("/system/queues/jobs/"+loomID(id)+"/retry").goes(t, "/system/queues/jobs/"+loomID(id))
 	v.post("/system/queues/jobs/"+loomID(id)+"/retry").shows(t, 409, "there is nothing to retry")
 	v.get("/system/queues/jobs").shows(t, 200, "Waiting", "25 of 26")
-	v.get("/system/audit?kind=river_job").shows(t, 200, "retry river_job")
+	v.get("/system/audit?kind=river_job").shows(t, 200, "retried River job")
 }
 
 func loomID(n int64) string { return strconv.FormatInt(n, 10) }

@@ -320,7 +320,7 @@ func TestRiverJobPages(t *testing.T) {
 	super.post("/system/queues/jobs/"+gone+"/retry").goes(t, "/system/queues/jobs/"+gone)
 	super.post("/system/queues/jobs/"+gone+"/delete").goes(t, "/system/queues/jobs")
 	super.get("/system/queues/jobs/"+gone).shows(t, 404)
-	super.get("/system/audit?kind=river_job").shows(t, 200, "retry river_job", "cancel river_job", "delete river_job")
+	super.get("/system/audit?kind=river_job").shows(t, 200, "retried River job", "canceled River job", "deleted River job")
 
 	insert("scheduled", "hook", "deliver", `{}`)
 	_, err := r.db.ExecContext(r.ctx, `UPDATE operations SET ended_at = now() WHERE cluster_id = $1`, cluster)

@@ -198,7 +198,7 @@ func TestQueuePages(t *testing.T) {
 	v.post(queue+"/resume").goes(t, "/system/queues")
 	v.get("/system/workers").shows(t, 200, "demo 1")
 	admin.get("/admin/queue").hides(t, "paused")
-	v.get("/system/audit?kind=queue").shows(t, 200, "pause queue", "resume queue")
+	v.get("/system/audit?kind=queue").shows(t, 200, "paused queue", "resumed queue")
 }
 
 // TestProcessesTell: the list of processes shows what last went wrong in each, and which

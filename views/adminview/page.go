@@ -5,6 +5,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"loom/views/sharedview"
 	"loom/views/ui"
 )
 
@@ -51,6 +52,9 @@ type TableModel struct {
 	Rows        [][]Cell
 	Now         time.Time
 	Empty       ui.EmptyModel
+	// Bulk is what can be done to several rows, if set; Keys are then the values of the boxes of the rows.
+	Bulk *sharedview.BulkBar
+	Keys []string
 	// Pages is left out when its text is empty.
 	Pages ui.PaginationModel
 	// CSV and JSON give all rows that the filters leave, as files; empty for none.

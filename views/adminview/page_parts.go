@@ -21,6 +21,14 @@ func confirmAttrs(m ConfirmModel) templ.Attributes {
 	return templ.Attributes{"data-confirm": true}
 }
 
+// columns are those of the table, with that of the boxes before them.
+func (m *TableModel) columns() []ui.Column {
+	if m.Bulk == nil {
+		return m.Columns
+	}
+	return append([]ui.Column{{Label: "Select", LabelHidden: true, Select: true}}, m.Columns...)
+}
+
 // empty reports whether a cell shows nothing.
 func (c *Cell) empty() bool {
 	return c.Text == "" && c.Sub == "" && c.State == nil && c.Part == nil && len(c.Buttons) == 0 && !c.ShowTime && c.Time.IsZero()

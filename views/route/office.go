@@ -11,6 +11,12 @@ func number[T ~int64](id T) string { return strconv.FormatInt(int64(id), 10) }
 // AdminUser is the page of a user (GET) and where its form is saved (POST).
 func AdminUser(id loom.UserID) string { return join("admin", "users", string(id)) }
 
+// AdminUserNew is the form for a new user. Users may be called "new".
+func AdminUserNew() string { return "/admin/new-user" }
+
+// AdminUsersDisable asks (GET) and disables several users (POST).
+func AdminUsersDisable() string { return "/admin/bulk/users/disable" }
+
 // AdminUserVerb is an action on a user: "disable", "enable", "password", "delete".
 func AdminUserVerb(id loom.UserID, verb string) string {
 	return join("admin", "users", string(id), verb)

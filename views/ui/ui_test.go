@@ -207,7 +207,7 @@ func TestClusterBadge(t *testing.T) {
 		"Creating run":            {loom.ClusterPending, began(loom.ClusterCreate, loom.OperationNotSubmitted, 0, 0), healthy},
 		"Creating paused hold":    {loom.ClusterPending, began(loom.ClusterCreate, loom.OperationPaused, 1, 2), healthy},
 		"Create failed bad":       {loom.ClusterIncomplete, began(loom.ClusterCreate, loom.OperationFailed, 1, 2), healthy},
-		"Update aborted warn":     {loom.ClusterInconsistent, began(loom.ClusterUpgrade, loom.OperationAborted, 1, 2), healthy},
+		"Update services aborted warn":     {loom.ClusterInconsistent, began(loom.ClusterUpgrade, loom.OperationAborted, 1, 2), healthy},
 		"Refused idle":            {loom.ClusterIncomplete, refused, healthy},
 		"Healthy ok":              {loom.ClusterActive, began(loom.ClusterCreate, loom.OperationComplete, 2, 2), healthy},
 		"Healthy idle":            {loom.ClusterActive, began(loom.ClusterCreate, loom.OperationComplete, 2, 2), maintained},

@@ -17,7 +17,7 @@ import (
 func (s *Server) accountActivity(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	q := page.ReadAuditQuery(r.URL.Query())
 	q.Actor, q.Tenant = "", ""
-	in, bad := q.Input(ui.ViewerOf(r.Context()))
+	in, bad := q.Input(ui.ViewerOf(r.Context()), s.Now())
 	errs, status := ui.FormErrors{}, http.StatusOK
 	var list account.AuditList
 	if len(bad) > 0 {
@@ -31,9 +31,13 @@ func (s *Server) accountActivity(w http.ResponseWriter, r *http.Request, actor l
 		list = found
 	}
 	here := route.AccountActivity()
+	filters, err := s.AuditFilters(r, actor, here, q, errs)
+	if err != nil {
+		return err
+	}
 	csv, json := s.ExportsOf(r)
 	return s.Sheet(w, r, actor, status, page.AccountFrame("Your activity", here), adminview.PageModel{
 		Title: "Your activity", Intro: "Your actions, where from, and their changes, including refused ones. Secrets are masked.",
-		Parts: []templ.Component{page.AuditFilters(here, q, errs), s.AuditGrid(ui.ViewerOf(r.Context()), here, q, list, csv, json)},
+		Parts: []templ.Component{filters, s.AuditGrid(ui.ViewerOf(r.Context()), here, q, list, csv, json)},
 	})
 }

@@ -21,6 +21,7 @@ func (s *Server) Documents(get func(string, page.Document)) {
 	get(route.AdminUsers(), page.Document{Path: "/v2/users", List: true, Fresh: true, Query: userParams,
 		Columns: []string{"id=id", "role=role", "name=displayName", "email=email", "disabled=disabled", "created=@createTime", "last seen=@lastSeen", "clusters=clusters", "tokens=tokens"},
 		Calls:   []page.DocumentCall{page.APICall("Create", http.MethodPost, "/v2/users", `{"id":"eve","role":"user"}`)}})
+	get(route.AdminUserNew(), page.Document{Path: "/v2/users", List: true, Fresh: true, Calls: []page.DocumentCall{page.APICall("Create", http.MethodPost, "/v2/users", `{"id":"eve","role":"user"}`)}})
 	get(route.AdminUsers()+"/{id}", page.Document{Path: user, Calls: []page.DocumentCall{edit, page.APICall("Tokens", http.MethodGet, user+"/tokens", ""),
 		page.APICall("Sessions", http.MethodGet, user+"/sessions", ""), page.APICall("Remove", http.MethodDelete, user, "")}})
 	get(route.AdminUsers()+"/{id}/{verb}", page.Document{Path: user, Calls: []page.DocumentCall{edit, page.APICall("Remove", http.MethodDelete, user, "")}})

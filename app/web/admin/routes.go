@@ -28,6 +28,9 @@ func (s *Server) userRoutes() []page.Route {
 	return append([]page.Route{
 		page.Get(route.AdminUsers(), loom.Administer, s.adminUsers),
 		page.Post(route.AdminUsers(), loom.Administer, s.adminUserCreate),
+		page.Get(route.AdminUserNew(), loom.Administer, s.adminUserNew),
+		page.Get(route.AdminUsersDisable(), loom.Administer, s.usersDisableAsk, route.AdminUsersDisable()+"?id=user"),
+		page.Post(route.AdminUsersDisable(), loom.Administer, s.usersDisable),
 	}, page.Sample("{id}", "user",
 		page.Get(user, loom.Administer, s.adminUser),
 		page.Post(user, loom.Administer, s.adminUserSave),

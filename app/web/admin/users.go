@@ -2,6 +2,7 @@ package admin
 
 import (
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -17,6 +18,7 @@ import (
 	"loom/views/adminview"
 	"loom/views/layout"
 	"loom/views/route"
+	"loom/views/sharedview"
 	"loom/views/ui"
 )
 
@@ -76,7 +78,7 @@ func (s *Server) userPage(w http.ResponseWriter, r *http.Request, actor loom.Act
 
 func (s *Server) userFacts(u loom.UserSummary) templ.Component {
 	facts := []ui.Def{
-		{Term: "Role", Text: string(u.Role)}, {Term: "Clusters", Value: adminview.Link(strconv.Itoa(u.Clusters), route.Query(route.Clusters(), "owner", string(u.ID)))},
+		{Term: "Role", Text: page.Capital(string(u.Role))}, {Term: "Clusters", Value: adminview.Link(strconv.Itoa(u.Clusters), route.Query(route.Clusters(), "owner", string(u.ID)))},
 		{Term: "SSH keys", Text: strconv.Itoa(len(u.SSHKeys))}, {Term: "Last seen", Value: ui.Time(u.LastSeen, s.Now())}, {Term: "Created", Value: ui.Time(u.Created, s.Now())},
 		{Term: "Activity", Value: adminview.Link("Audit log", route.Query(route.AdminAudit(), "actor", string(u.ID)))},
 	}
@@ -332,61 +334,84 @@ func (s *Server) adminUserSessionEnd(w http.ResponseWriter, r *http.Request, act
 var disabledState = ui.State{Word: "Disabled", Icon: "ban", Tone: ui.ToneIdle}
 
 func (s *Server) adminUsers(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	return s.usersPage(w, r, actor, http.StatusOK, nil, newUser())
+	return s.usersPage(w, r, actor, nil)
 }
 
 // filteredRoles are the roles that a choice in the filter of the list is about.
 var filteredRoles = map[loom.Role][]loom.Role{loom.RoleUser: {loom.RoleUser}, loom.RoleAdmin: {loom.RoleAdmin, loom.RoleSuperadmin}}
 
-// usersPage lists users, beneath the form for a new one.
-func (s *Server) usersPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, made templ.Component, e form.Edit) error {
-	shown := e.Shown()
-	q := r.URL.Query()
-	list := account.UserListInput{Page: s.PageOf(r), Q: q.Get("q")}
-	role, state := q.Get("role"), q.Get("state")
-	list.Roles = filteredRoles[loom.Role(role)]
-	if state == "active" || state == "disabled" {
-		disabled := state == "disabled"
-		list.Disabled = &disabled
+// userQuery is what the filters of the list say.
+type userQuery struct{ q, role, state string }
+
+func readUserQuery(v url.Values) userQuery {
+	return userQuery{v.Get("q"), v.Get("role"), v.Get("state")}
+}
+
+func (q userQuery) pairs() []string {
+	return []string{"q", q.q, "role", q.role, "state", q.state}
+}
+
+func (q userQuery) input(p loom.Page) account.UserListInput {
+	in := account.UserListInput{Page: p, Q: q.q, Roles: filteredRoles[loom.Role(q.role)]}
+	if q.state == "active" || q.state == "disabled" {
+		disabled := q.state == "disabled"
+		in.Disabled = &disabled
 	}
-	users, err := s.Accounts.ListUsers(r.Context(), actor, list)
+	return in
+}
+
+// usersPage lists users; made shows the password of one that was created.
+func (s *Server) usersPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, made templ.Component) error {
+	q := readUserQuery(r.URL.Query())
+	users, err := s.Accounts.ListUsers(r.Context(), actor, q.input(s.PageOf(r)))
 	if err != nil {
 		return err
 	}
 	m := adminview.PageModel{
 		Title: "Users", Intro: "Who may sign in to this tenant. Administrators do everything in it; users see and change what is theirs.",
-		Actions: []ui.ButtonModel{{Label: "New user", Icon: "plus", Kind: ui.Primary, Href: "#new-user"}},
+		Actions: []ui.ButtonModel{{Label: "New user", Icon: "plus", Kind: ui.Primary, Href: route.AdminUserNew()}},
 		Calls:   []ui.JSONCall{page.Call("list", http.MethodGet, "/v2/users", ""), page.Call("create", http.MethodPost, "/v2/users", `{"id":"eve","role":"user"}`)},
 	}
 	if made != nil {
 		m.Parts = append(m.Parts, made)
 	}
-	filtered := list.Q != "" || role != "" || state != ""
-	m.Parts = append(m.Parts, userFilters(list.Q, role, state, filtered), s.userGrid(r, users, filtered, "q", list.Q, "role", role, "state", state),
-		adminview.Card("new-user", "New user", adminview.Form(adminview.FormModel{Action: route.AdminUsers(), Errors: shown.Errors, Button: "Create user", Busy: "Creating…",
-			Parts: append([]templ.Component{adminview.Text("A password is generated and shown once; the user has to choose another one at the first sign-in.")}, shown.Parts()...)})))
-	return s.Sheet(w, r, actor, status, page.AdminFrame("Users", route.AdminUsers()), m)
+	m.Parts = append(m.Parts, userFilters(q), s.userGrid(r, users, q))
+	return s.Sheet(w, r, actor, http.StatusOK, page.AdminFrame("Users", route.AdminUsers()), m)
 }
 
-func userFilters(q, role, state string, filtered bool) templ.Component {
-	m := adminview.FiltersModel{Action: route.AdminUsers(), Target: "users-list", Fields: []ui.FieldModel{
-		{Name: "q", Label: "Search users", LabelHidden: true, Kind: ui.FieldSearch, Width: "full", Value: q, Placeholder: "Search id, name or email", Optional: true, MaxLength: 200},
-		{Name: "role", ID: "filter-role", Label: "Role", LabelHidden: true, Kind: ui.FieldSelect, Width: "s", Optional: true, Options: page.Options(role, "", "All roles", "user", "Users", "admin", "Administrators")},
-		{Name: "state", Label: "State", LabelHidden: true, Kind: ui.FieldSelect, Width: "s", Optional: true, Options: page.Options(state, "", "All states", "active", "Active", "disabled", "Disabled")},
+func (s *Server) adminUserNew(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	return s.userNewPage(w, r, actor, http.StatusOK, newUser())
+}
+
+func (s *Server) userNewPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, e form.Edit) error {
+	shown := e.Shown()
+	frame := page.AdminFrame("New user", route.AdminUsers(), ui.Crumb{Label: "Admin", Href: route.Admin()}, ui.Crumb{Label: "Users", Href: route.AdminUsers()}, ui.Crumb{Label: "New"})
+	frame.Section = "Users"
+	return s.Sheet(w, r, actor, status, frame, adminview.PageModel{Intro: "A password is generated and shown once. The user has to choose another one at the first sign-in.",
+		Parts: []templ.Component{adminview.Form(adminview.FormModel{Action: route.AdminUsers(), Errors: shown.Errors, Button: "Create user", Busy: "Creating…", Cancel: route.AdminUsers(), Parts: shown.Parts()})}})
+}
+
+func userFilters(q userQuery) templ.Component {
+	m := adminview.FiltersModel{Action: route.AdminUsers(), Whole: true, Label: "Filter users", Fields: []ui.FieldModel{
+		{Name: "q", Label: "Search users", LabelHidden: true, Kind: ui.FieldSearch, Width: "full", Value: q.q, Placeholder: "Search id, name or email", Optional: true, MaxLength: 200},
+		{Name: "role", ID: "filter-role", Label: "Role", LabelHidden: true, Kind: ui.FieldSelect, Width: "s", Optional: true, Options: page.Options(q.role, "", "All roles", "user", "Users", "admin", "Administrators")},
+		{Name: "state", Label: "State", LabelHidden: true, Kind: ui.FieldSelect, Width: "s", Optional: true, Options: page.Options(q.state, "", "All states", "active", "Active", "disabled", "Disabled")},
 	}}
-	if filtered {
+	if q != (userQuery{}) {
 		m.Clear = route.AdminUsers()
 	}
 	return adminview.Filters(m)
 }
 
-func (s *Server) userGrid(r *http.Request, users account.UserList, filtered bool, filters ...string) templ.Component {
+func (s *Server) userGrid(r *http.Request, users account.UserList, q userQuery) templ.Component {
 	m := adminview.TableModel{ID: "users", Caption: "Users of the tenant", Now: s.Now(), Columns: []ui.Column{
 		{Label: "User"}, {Label: "Name"}, {Label: "Role"}, {Label: "Clusters", Numeric: true}, {Label: "Tokens", Numeric: true}, {Label: "Last seen"}, {Label: "Created"}},
-		Pages: page.Turned("Pages of users", route.AdminUsers(), users.Next, users.Prev, filters...),
+		Pages: page.Turned("Pages of users", route.AdminUsers(), users.Next, users.Prev, q.pairs()...),
 		Empty: ui.EmptyModel{Icon: "user", Text: "There are no users yet."},
+		Bulk: &sharedview.BulkBar{Noun: "user", Filters: q.pairs(), Buttons: []ui.ButtonModel{
+			{Label: "Disable", Icon: "ban", Kind: ui.Danger, Small: true, Submit: true, FormAction: route.AdminUsersDisable()}}},
 	}
-	if filtered {
+	if q != (userQuery{}) {
 		m.Empty = ui.EmptyModel{Icon: "search", Text: "No user matches these filters.", Action: ui.ButtonModel{Label: "Clear filters", Href: route.AdminUsers()}}
 	}
 	for _, u := range users.Items {
@@ -394,8 +419,9 @@ func (s *Server) userGrid(r *http.Request, users account.UserList, filtered bool
 		if u.Disabled {
 			id.State = &disabledState
 		}
+		m.Keys = append(m.Keys, string(u.ID))
 		m.Rows = append(m.Rows, []adminview.Cell{
-			id, {Text: u.DisplayName, Sub: u.Email}, {Text: string(u.Role)}, {Text: strconv.Itoa(u.Clusters)}, {Text: strconv.Itoa(u.Tokens)},
+			id, {Text: u.DisplayName, Sub: u.Email}, {Text: page.Capital(string(u.Role))}, {Text: strconv.Itoa(u.Clusters)}, {Text: strconv.Itoa(u.Tokens)},
 			{Time: u.LastSeen, ShowTime: true}, {Time: u.Created},
 		})
 	}
@@ -418,11 +444,11 @@ func (s *Server) adminUserCreate(w http.ResponseWriter, r *http.Request, actor l
 		user, password, err = s.Accounts.CreateUser(r.Context(), actor, in)
 	}
 	if fields, status, ok := page.Refused(err); ok {
-		return s.usersPage(w, r, actor, status, nil, e.Refused("The user was not created.", fields))
+		return s.userNewPage(w, r, actor, status, e.Refused("The user was not created.", fields))
 	}
 	if err != nil {
 		return err
 	}
 	made := s.MadePassword(r, "User "+string(user.ID)+" was created", actor.TenantName, string(user.ID), password, route.AdminUsers())
-	return s.usersPage(w, r, actor, http.StatusOK, made, newUser())
+	return s.usersPage(w, r, actor, made)
 }

@@ -45,16 +45,46 @@ var activityPeriods = []struct {
 func (q ActivityQuery) input(now time.Time) (in account.ActivityInput, errs []loom.FieldError) {
 	in = account.ActivityInput{Tenant: q.Tenant, About: q.about, Cluster: q.cluster, Action: q.action,
 		ActivityFilter: account.ActivityFilter{Actor: loom.UserID(q.user), Result: q.result}}
+	since, bad := lately(q.period, now)
+	if bad != nil {
+		return in, []loom.FieldError{*bad}
+	}
+	in.Since = since
+	return in, nil
+}
+
+// lately reads one of the ranges: when it began, the zero time for all.
+func lately(period string, now time.Time) (time.Time, *loom.FieldError) {
 	for _, p := range activityPeriods {
-		if p.name == q.period {
-			if p.length > 0 {
-				// To the minute, so that the list stays the same one from page to page.
-				in.Since = now.Add(-p.length).Truncate(time.Minute)
-			}
-			return in, nil
+		switch {
+		case p.name != period:
+		case p.length == 0:
+			return time.Time{}, nil
+		default: // to the minute, so that the list stays the same one from page to page
+			return now.Add(-p.length).Truncate(time.Minute), nil
 		}
 	}
-	return in, []loom.FieldError{{Field: "period", Message: "The range is 1h, 24h or 7d."}}
+	return time.Time{}, &loom.FieldError{Field: "period", Message: "The range is 1h, 24h or 7d."}
+}
+
+// ranges are the links to the same list over other times.
+func ranges(chosen string, href func(period string) string) []ui.Tab {
+	var tabs []ui.Tab
+	for _, p := range activityPeriods {
+		tabs = append(tabs, ui.Tab{Label: p.label, Href: href(p.name), Current: p.name == chosen})
+	}
+	return tabs
+}
+
+// chosenOf makes a field a choice among pairs of values and labels, or none of them. What is
+// chosen and not among them is offered too: an address may name anything.
+func chosenOf(f ui.FieldModel, chosen string, pairs []string) ui.FieldModel {
+	f.Kind, f.Optional, f.LabelHidden, f.Width = ui.FieldSelect, true, true, "s"
+	f.Options = Options(chosen, append([]string{"", "Any " + strings.ToLower(f.Label)}, pairs...)...)
+	if !slices.ContainsFunc(f.Options, func(o ui.Option) bool { return o.Value == chosen }) {
+		f.Options = append(f.Options, ui.Option{Value: chosen, Label: cmp.Or(CutShort(chosen), "–"), Selected: true})
+	}
+	return f
 }
 
 // ActivityPage answers with what happened, filtered: in the actor's tenant, or in all of them.
@@ -127,11 +157,7 @@ func (s *Shared) activityFilters(r *http.Request, actor loom.Actor, base string,
 		actions = append(actions, a.Name, a.Label)
 	}
 	choice := func(name, label, chosen string, pairs []string) {
-		f := ui.FieldModel{Name: name, Label: label, Kind: ui.FieldSelect, Optional: true, LabelHidden: true, Width: "s", Error: errs.For(name), Options: Options(chosen, append([]string{"", "Any " + strings.ToLower(label)}, pairs...)...)}
-		if !slices.ContainsFunc(f.Options, func(o ui.Option) bool { return o.Value == chosen }) {
-			f.Options = append(f.Options, ui.Option{Value: chosen, Label: cmp.Or(CutShort(chosen), "–"), Selected: true}) // an address may name anything
-		}
-		m.Fields = append(m.Fields, f)
+		m.Fields = append(m.Fields, chosenOf(ui.FieldModel{Name: name, Label: label, Error: errs.For(name)}, chosen, pairs))
 	}
 	if in.All {
 		list, err := s.Accounts.Tenants(r.Context(), actor)
@@ -148,11 +174,11 @@ func (s *Shared) activityFilters(r *http.Request, actor loom.Actor, base string,
 	choice("action", "Action", q.action, actions)
 	choice("about", "Subject", q.about, activityAbouts)
 	choice("result", "Result", q.result, activityResults)
-	for _, p := range activityPeriods {
+	m.Ranges = ranges(q.period, func(period string) string {
 		to := q
-		to.period = p.name
-		m.Ranges = append(m.Ranges, ui.Tab{Label: p.label, Href: route.Query(base, to.pairs()...), Current: p.name == q.period})
-	}
+		to.period = period
+		return route.Query(base, to.pairs()...)
+	})
 	m.RangesError = errs.For("period")
 	if q != (ActivityQuery{}) {
 		m.Clear = base

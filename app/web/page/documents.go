@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"loom/app/httpx"
 	"loom/app/loom"
@@ -114,7 +115,7 @@ func filled(path string, r *http.Request, actor loom.Actor) string {
 func (s *Shared) target(r *http.Request, actor loom.Actor, d Document, whole bool) string {
 	q := url.Values{}
 	if d.Query != nil {
-		for key, values := range d.Query(spanOf(ui.ViewerOf(r.Context()), r.URL.Query())) {
+		for key, values := range d.Query(spanOf(ui.ViewerOf(r.Context()), s.Now(), r.URL.Query())) {
 			if len(values) > 0 && values[0] != "" {
 				q.Set(key, values[0])
 			}
@@ -318,14 +319,17 @@ func AuditParams(page url.Values) url.Values {
 }
 
 // spanOf gives the days between which a list is asked for as the API wants them:
-// milliseconds since 1970, where the viewer's days begin and end.
-func spanOf(see ui.Viewer, page url.Values) url.Values {
+// milliseconds since 1970, where the viewer's days begin and end. A range up to now replaces the first day.
+func spanOf(see ui.Viewer, now time.Time, page url.Values) url.Values {
 	for name, days := range map[string]int{"since": 0, "until": 1} {
 		if at, err := see.ParseDay(page.Get(name)); err == nil {
 			page.Set(name, strconv.FormatInt(at.AddDate(0, 0, days).UnixMilli(), 10))
 		} else {
 			page.Del(name)
 		}
+	}
+	if since, bad := lately(page.Get("period"), now); bad == nil && !since.IsZero() {
+		page.Set("since", strconv.FormatInt(since.UnixMilli(), 10))
 	}
 	return page
 }

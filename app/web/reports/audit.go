@@ -17,7 +17,7 @@ import (
 func (s *Server) adminAudit(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	q := page.ReadAuditQuery(r.URL.Query())
 	q.Tenant = ""
-	return s.auditPage(w, r, actor, page.AdminFrame("Audit", route.AdminAudit()), route.AdminAudit(), q)
+	return s.auditPage(w, r, actor, page.AdminFrame("Audit log", route.AdminAudit()), route.AdminAudit(), q)
 }
 
 func (s *Server) systemAudit(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
@@ -25,11 +25,11 @@ func (s *Server) systemAudit(w http.ResponseWriter, r *http.Request, actor loom.
 	if q.Tenant == "" {
 		q.Tenant = "*"
 	}
-	return s.auditPage(w, r, actor, page.SystemFrame("Audit", route.SystemAudit()), route.SystemAudit(), q)
+	return s.auditPage(w, r, actor, page.SystemFrame("Audit log", route.SystemAudit()), route.SystemAudit(), q)
 }
 
 func (s *Server) auditPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, frame layout.Model, base string, q page.AuditQuery) error {
-	in, bad := q.Input(ui.ViewerOf(r.Context()))
+	in, bad := q.Input(ui.ViewerOf(r.Context()), s.Now())
 	errs, status := ui.FormErrors{}, http.StatusOK
 	var list account.AuditList
 	if len(bad) == 0 {
@@ -48,11 +48,15 @@ func (s *Server) auditPage(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	if len(bad) > 0 {
 		errs, status = ui.NewFormErrors("", bad), http.StatusUnprocessableEntity
 	}
+	filters, err := s.AuditFilters(r, actor, base, q, errs)
+	if err != nil {
+		return err
+	}
 	csv, json := s.ExportsOf(r)
 	m := adminview.PageModel{
-		Title: "Audit", Intro: "Who did what, from where, and what it changed. Entries are chained and cannot be changed; secrets are masked. They are kept for 400 days, or as long as the scheduler’s option LOOM_AUDIT_DAYS says.",
+		Title: "Audit log", Intro: "Who did what, from where, and what it changed. Entries are chained and cannot be changed; secrets are masked. They are kept for 400 days, or as long as the scheduler’s option LOOM_AUDIT_DAYS says.",
 		Calls: []ui.JSONCall{page.Call("list", http.MethodGet, route.Query("/v2/audit", "tenant", q.Tenant, "actor", q.Actor, "verb", q.Verb, "kind", q.Kind, "result", q.Result), "")},
-		Parts: []templ.Component{page.AuditFilters(base, q, errs), s.AuditGrid(ui.ViewerOf(r.Context()), base, q, list, csv, json)},
+		Parts: []templ.Component{filters, s.AuditGrid(ui.ViewerOf(r.Context()), base, q, list, csv, json)},
 	}
 	return s.Sheet(w, r, actor, status, frame, m)
 }
