@@ -3,6 +3,8 @@ package account
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -13,6 +15,9 @@ import (
 
 // ActingLife is how long a session acts as another at most.
 const ActingLife = 30 * time.Minute
+
+// maxReason is how long the reason to act as another may be, in bytes.
+const maxReason = 200
 
 // acting turns the actor of a session into whom it acts as, if it does. A tenant
 // whose administrator is gone or disabled meanwhile is acted in no longer.
@@ -41,14 +46,18 @@ func himself(actor loom.Actor) loom.Actor {
 
 // ActAsTenant lets the session of a cookie act as the administrator of a tenant, for
 // half an hour, and says until when; superadmins only. Both tenants keep a record of
-// it, and every change names who really made it. Errors: Forbidden, NotFound for an
-// unknown tenant or one without an administrator, Invalid for one's own.
-func (a *Accounts) ActAsTenant(ctx context.Context, actor loom.Actor, cookie loom.Secret, tenant string) (time.Time, error) {
+// it with the reason, and every change names who really made it. Errors: Forbidden, NotFound for an
+// unknown tenant or one without an administrator, Invalid for one's own and without a reason.
+func (a *Accounts) ActAsTenant(ctx context.Context, actor loom.Actor, cookie loom.Secret, tenant, reason string) (time.Time, error) {
 	if err := actor.May(loom.Install, loom.Installation); err != nil {
 		return time.Time{}, err
 	}
 	if tenant == actor.TenantName {
 		return time.Time{}, loom.NewError(loom.Invalid, "You are an administrator of the tenant “%s” already.", tenant)
+	}
+	reason = strings.TrimSpace(reason)
+	if reason == "" || len(reason) > maxReason {
+		return time.Time{}, loom.InvalidFields([]loom.FieldError{{Field: "reason", Message: fmt.Sprintf("Enter a reason of 1–%d characters.", maxReason)}})
 	}
 	as, err := a.actAs(ctx, actor, TokenInput{AsTenant: tenant, AsUser: string(loom.AdminUser)})
 	if err != nil {
@@ -60,10 +69,10 @@ func (a *Accounts) ActAsTenant(ctx context.Context, actor loom.Actor, cookie loo
 		if err != nil {
 			return until, err
 		}
-		if err := record(ctx, tx, actor, "act_as", "tenant", tenant, nil, map[string]any{"until": until.UnixMilli()}); err != nil {
+		if err := record(ctx, tx, actor, "act_as", "tenant", tenant, nil, map[string]any{"until": until.UnixMilli(), "reason": reason}); err != nil {
 			return until, err
 		}
-		return until, record(ctx, tx, as, "act_as", "user", string(as.User), nil, map[string]any{"by": actor.User, "tenant": actor.TenantName, "until": until.UnixMilli()})
+		return until, record(ctx, tx, as, "act_as", "user", string(as.User), nil, map[string]any{"by": actor.User, "tenant": actor.TenantName, "until": until.UnixMilli(), "reason": reason})
 	})
 	if isNotFound(err) {
 		return time.Time{}, loom.NewError(loom.Unauthenticated, "You are not signed in.")

@@ -41,14 +41,14 @@ func TestActAsTenant(t *testing.T) {
 	}{
 		"an administrator": {b.admin, "lab", loom.Forbidden}, "in no tenant": {b.super, "nowhere", loom.NotFound}, "in his own": {b.super, "superadmin", loom.Invalid},
 	} {
-		if _, err := b.ActAsTenant(b.ctx, c.actor, cookie, c.tenant); !errors.Is(err, c.kind) {
+		if _, err := b.ActAsTenant(b.ctx, c.actor, cookie, c.tenant, "ticket 7"); !errors.Is(err, c.kind) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	if actor := now(); !actor.Role.May(loom.Install) {
 		t.Fatalf("he is %+v", actor)
 	}
-	if _, err := b.ActAsTenant(b.ctx, now(), cookie, "lab"); err != nil {
+	if _, err := b.ActAsTenant(b.ctx, now(), cookie, "lab", "ticket 7"); err != nil {
 		t.Fatal(err)
 	}
 	actor := now()
@@ -58,7 +58,7 @@ func TestActAsTenant(t *testing.T) {
 	if _, err := b.Tenants(b.ctx, actor); !errors.Is(err, loom.Forbidden) {
 		t.Errorf("the administrator of a tenant lists all: %v", err)
 	}
-	if _, err := b.ActAsTenant(b.ctx, actor, cookie, "demo"); !errors.Is(err, loom.Forbidden) {
+	if _, err := b.ActAsTenant(b.ctx, actor, cookie, "demo", "ticket 7"); !errors.Is(err, loom.Forbidden) {
 		t.Errorf("he goes on to another tenant: %v", err)
 	}
 	const entries = `SELECT count(*) FROM audit WHERE verb = 'act_as' AND tenant_id = $1`
@@ -73,7 +73,7 @@ func TestActAsTenant(t *testing.T) {
 	}
 	again := func() loom.Actor {
 		t.Helper()
-		if _, err := b.ActAsTenant(b.ctx, now(), cookie, "lab"); err != nil {
+		if _, err := b.ActAsTenant(b.ctx, now(), cookie, "lab", "ticket 7"); err != nil {
 			t.Fatal(err)
 		}
 		return now()

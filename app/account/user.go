@@ -127,6 +127,20 @@ func (a *Accounts) ListUsers(ctx context.Context, actor loom.Actor, in UserListI
 	return UserList{Items: items, Next: next, Prev: prev}, err
 }
 
+// UsersOfTenant is ListUsers of any tenant, for superadmins. Errors: Forbidden, NotFound for an
+// unknown tenant.
+func (a *Accounts) UsersOfTenant(ctx context.Context, actor loom.Actor, tenant string, p loom.Page) (UserList, error) {
+	if err := mayReadTenants(actor); err != nil {
+		return UserList{}, err
+	}
+	found, err := store.TenantByNameAllTenants(ctx, a.db, tenant)
+	if err != nil {
+		return UserList{}, named(err, tenant)
+	}
+	items, next, prev, err := store.UserPage(ctx, a.db, found.ID, store.UserFilter{}, p)
+	return UserList{Items: items, Next: next, Prev: prev}, err
+}
+
 // User gives a user of the actor's tenant: himself, or anyone for an
 // administrator. NotFound.
 func (a *Accounts) User(ctx context.Context, actor loom.Actor, id loom.UserID) (loom.User, error) {

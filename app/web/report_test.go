@@ -267,13 +267,15 @@ func TestActingPages(t *testing.T) {
 	super.get("/system/tenants/superadmin/act-as").shows(t, 200, "already")
 	super.get("/system/tenants/demo").shows(t, 200, `href="/system/tenants/demo/act-as"`, "Quotas")
 	super.get("/system/tenants/demo/act-as").shows(t, 200, "For half an hour", "Act as administrator of demo")
-	super.post("/system/tenants/demo/act-as").goes(t, "/admin")
+	super.post("/system/tenants/demo/act-as", "cluster", "00000042").shows(t, 422, "Enter a reason", `value="00000042"`)
+	super.post("/system/tenants/demo/act-as", "reason", "ticket 7").goes(t, "/admin")
 	super.get("/admin/users").shows(t, 200, "You act in tenant demo as its administrator", `action="/act/end"`, `href="/admin/users/user"`)
 	super.get("/system").shows(t, 403, "You act in tenant demo")
 	super.post("/admin/services", "body", `{"name": "mine"}`).goes(t, "/admin/services/mine")
 	admin.get("/admin/audit?object=mine").shows(t, 200, "session by superadmin/admin")
 	super.post("/act/end").goes(t, "/system/tenants/demo")
-	super.get("/system/tenants/demo").shows(t, 200, "You act for yourself again.", "act as").hides(t, "You act in tenant")
+	super.get("/system/tenants/demo").shows(t, 200, "You act for yourself again.").hides(t, "You act in tenant")
+	super.get("/system/tenants/demo/activity").shows(t, 200, "acted as administrator of tenant", "ticket 7")
 	admin.post("/act/end").goes(t, "/")
 }
 

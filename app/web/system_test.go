@@ -75,7 +75,7 @@ func TestTenantForm(t *testing.T) {
 	_, err = r.db.Exec(`UPDATE tenants SET workers = CASE WHEN id = $1 THEN 4 ELSE 0 END`, r.tenant("demo").ID)
 	check(t, err)
 	room().shows(t, 200, "At most 5 at this moment", "have 9 workers", "other tenants are promised 4.", "demo 4 · free 5")
-	v.get("/system/tenants/demo", "HX-Request", "true", "HX-Target", "worker-room").shows(t, 200, "At most 9 at this moment", "other tenants are promised 0.").hides(t, "<main")
+	v.get("/system/tenants/demo/edit", "HX-Request", "true", "HX-Target", "worker-room").shows(t, 200, "At most 9 at this moment", "other tenants are promised 0.").hides(t, "<main")
 	v.post("/system/tenants", "name", "odd", "workers", "0", "parts", "everything").shows(t, 422, "“everything” is none of providers")
 	some := "image-types"
 	for _, kind := range loom.TenantKinds {
@@ -135,7 +135,7 @@ func TestTenantWorkers(t *testing.T) {
 	v.post("/system/tenants", "name", "lab", "workers", "60", "workersFrom", "demo").shows(t, 200, "Tenant lab was created")
 	workers("lab", 60)
 	workers("demo", 39)
-	v.get("/system/tenants/demo").shows(t, 200, "superadmin 1 · lab 60 · demo 39 · free 0", "lab (has 60, 0 busy)").hides(t, "demo (has", "has no workers")
+	v.get("/system/tenants/demo/edit").shows(t, 200, "superadmin 1 · lab 60 · demo 39 · free 0", "lab (has 60, 0 busy)").hides(t, "demo (has", "has no workers")
 	v.post("/system/tenants/demo", "workers", "45", "workersFrom", "lab").goes(t, "/system/tenants/demo")
 	workers("lab", 54)
 	workers("demo", 45)
@@ -144,9 +144,9 @@ func TestTenantWorkers(t *testing.T) {
 		v.get(page).hides(t, "o workers")
 	}
 	v.post("/system/tenants/lab", "workers", "0").goes(t, "/system/tenants/lab")
-	v.get("/system/tenants/lab").shows(t, 200, "The tenant has no workers", "Give it workers", `href="#edit-title"`)
+	v.get("/system/tenants/lab").shows(t, 200, "The tenant has no workers", "Give it workers", `href="/system/tenants/lab/edit"`)
 	v.get("/system/tenants").shows(t, 200, "No workers")
-	v.get("/system").shows(t, 200, "Tenant lab", "Without workers none of its tasks run.", "/system/tenants/lab#edit-title")
+	v.get("/system").shows(t, 200, "Tenant lab", "Without workers none of its tasks run.", "/system/tenants/lab/edit")
 	v.post("/system/tenants/demo", "workers", "0").goes(t, "/system/tenants/demo")
 	v.get("/system").shows(t, 200, "demo, lab")
 }
@@ -158,7 +158,7 @@ func TestEmptyTenantLeadsIntoIt(t *testing.T) {
 	r := newRooms(t)
 	v := r.signedIn("superadmin", "admin")
 	v.post("/system/tenants", "name", "lab", "workers", "0").shows(t, 200)
-	v.get("/system/tenants/lab").shows(t, 200, "No activity yet.", "Act as administrator of lab", "/system/tenants/lab/act-as").hides(t, `href="/clusters/new"`)
+	v.get("/system/tenants/lab/activity").shows(t, 200, "No activity yet.", "Act as administrator of lab", "/system/tenants/lab/act-as").hides(t, `href="/clusters/new"`)
 	v.get("/system/activity").hides(t, `href="/clusters/new"`)
 	v.get("/system/tenants/superadmin").shows(t, 200, "/clusters/new").hides(t, "Act as administrator")
 }

@@ -93,6 +93,9 @@ func SystemTenantNew() string { return "/system/tenants/new" }
 // SystemTenant is the page of a tenant (GET) and where its form is saved (POST).
 func SystemTenant(name string) string { return join("system", "tenants", name) }
 
+// SystemTenantTab is a tab of the page of a tenant: "clusters", "users", "edit" (its quotas) or "activity".
+func SystemTenantTab(name, tab string) string { return join("system", "tenants", name, tab) }
+
 // SystemTenantDelete asks (GET) and deletes a tenant (POST).
 func SystemTenantDelete(name string) string { return join("system", "tenants", name, "delete") }
 

@@ -62,7 +62,7 @@ func noticeBanners(n account.Notices, actor loom.Actor, now time.Time) []ui.Bann
 	if n.Workers == 0 && actor.Tenant != loom.SuperTenant {
 		b := ui.BannerModel{Key: "workers", Tone: ui.ToneWarn, Text: "This tenant has no workers, so nothing that is begun would run. Ask a superadmin to give it some."}
 		if actor.May(loom.Install, loom.Installation) == nil {
-			b.Action, b.ActionHref = "Give it workers", route.SystemTenant(actor.TenantName)+"#edit-title"
+			b.Action, b.ActionHref = "Give it workers", route.SystemTenantTab(actor.TenantName, "edit")
 		}
 		out = append(out, b)
 	}

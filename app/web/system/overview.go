@@ -108,7 +108,7 @@ func workerParts(f loom.Figures, tenants []loom.Tenant) []part {
 	switch {
 	case len(names) == 0:
 	case len(names) == 1:
-		parts = append(parts, part{name: "Tenant " + names[0], state: stateWarning, detail: none, action: "Give it workers", href: route.SystemTenant(names[0]) + "#edit-title"})
+		parts = append(parts, part{name: "Tenant " + names[0], state: stateWarning, detail: none, action: "Give it workers", href: route.SystemTenantTab(names[0], tabQuotas)})
 	default:
 		shown := names[:min(len(names), maxNamed)]
 		text := strings.Join(shown, ", ")

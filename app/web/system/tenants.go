@@ -154,27 +154,6 @@ func (s *Server) systemTenantNew(w http.ResponseWriter, r *http.Request, actor l
 	return s.tenantNewPage(w, r, actor, http.StatusOK, e)
 }
 
-// tenantPast are the newest operations of a tenant and the newest entries of its
-// audit.
-func (s *Server) tenantPast(r *http.Request, actor loom.Actor, name string) ([]templ.Component, error) {
-	happened, err := s.Accounts.Activity(r.Context(), actor, account.ActivityInput{All: true, Tenant: name, About: "clusters", Page: loom.Page{Limit: page.PastRows}})
-	if err != nil {
-		return nil, err
-	}
-	audit, err := s.Accounts.Audit(r.Context(), actor, account.AuditInput{Tenant: name, Page: loom.Page{Limit: page.PastRows}})
-	if err != nil {
-		return nil, err
-	}
-	happened.Next, happened.Prev, audit.Next, audit.Prev = "", "", "", ""
-	all := func(base string) templ.Component {
-		return adminview.Link("View all", route.Query(base, "tenant", name))
-	}
-	return []templ.Component{
-		adminview.Card("happened-title", "Operations", s.ActivityFeed(ui.ViewerOf(r.Context()), actor, "", true, page.ActivityQuery{Tenant: name}, happened), all(route.SystemActivity())),
-		s.AuditGrid(ui.ViewerOf(r.Context()), "", page.AuditQuery{}, audit), all(route.SystemAudit()),
-	}, nil
-}
-
 // Fields of the form of a tenant that say what it may do with providers.
 const (
 	fieldTypes = "types"
@@ -410,7 +389,7 @@ func tenantForm(name string, facts tenantFacts) form.Form {
 		return form.Field{Path: form.At(field), Face: face}
 	}
 	var parts []form.Part
-	url, help := route.SystemTenant(name), "Quotas: left empty, there is no limit; no quota can be below what is in use."
+	url, help := route.SystemTenantTab(name, tabQuotas), "Quotas: left empty, there is no limit; no quota can be below what is in use."
 	if name == "" {
 		parts = append(parts, form.Field{Path: form.At("name"), Face: ui.FieldModel{Label: "Name", Mono: true, MaxLength: 255, Width: "s", Help: "It cannot be changed later."}})
 		url, help = route.SystemTenantNew(), "Quotas: left empty, there is no limit."
@@ -477,80 +456,6 @@ func (s *Server) systemTenantCreate(w http.ResponseWriter, r *http.Request, acto
 
 func pathTenant(r *http.Request) string { return route.Segment(r.PathValue("tenant")) }
 
-func (s *Server) systemTenant(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	t, err := s.Accounts.Tenant(r.Context(), actor, pathTenant(r))
-	if err != nil {
-		return err
-	}
-	return s.tenantPage(w, r, actor, http.StatusOK, t, editTenant(t))
-}
-
-func (s *Server) tenantPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, t loom.Tenant, e form.Edit) error {
-	room, err := s.Accounts.WorkerRoom(r.Context(), actor)
-	if err != nil {
-		return err
-	}
-	if page.Wants(r, workerRoomID) {
-		return s.Fragment(w, r, http.StatusOK, workerRoom(room, t.Name, route.SystemTenant(t.Name)))
-	}
-	uses, err := s.Accounts.QuotaUses(r.Context(), actor, []loom.Tenant{t})
-	if err != nil {
-		return err
-	}
-	shortage, err := s.Processes.Shortage(r.Context(), actor)
-	if err != nil {
-		return err
-	}
-	counts, err := s.Processes.Queues(r.Context(), actor)
-	if err != nil {
-		return err
-	}
-	types, err := s.Accounts.ProviderTypes(r.Context(), actor)
-	if err != nil {
-		return err
-	}
-	use, work, queue := uses[t.ID], shares(shortage)[t.ID], queuesByName(counts)[t.Name]
-	m := adminview.PageModel{Title: t.Name, Calls: []ui.JSONCall{page.Call("read", http.MethodGet, "/v2/tenants/"+t.Name, "")}}
-	waits := processes.Queue{Name: processes.TenantQueue(t.ID), Tenant: t.Name, Paused: work.Paused}
-	m.Actions = []ui.ButtonModel{page.Opening(queueButton(waits).Label+" queue", "", queueButton(waits).Href, ui.Secondary)}
-	if waits.IsPaused() {
-		m.Banners = []ui.BannerModel{{Tone: ui.ToneHold, Text: "The queue of the tenant is paused " + s.pausedText(r, waits.Paused) + ". Running tasks continue; new ones wait."}}
-	}
-	if t.ID != loom.SuperTenant {
-		m.Actions = []ui.ButtonModel{m.Actions[0], page.Opening("Act as administrator", "", route.SystemActAs(t.Name), ui.Secondary), {Label: "Delete", Kind: ui.Danger, Small: true, Href: route.SystemTenantDelete(t.Name)}}
-	}
-	if t.ID != loom.SuperTenant && t.Workers == 0 {
-		m.Banners = append(m.Banners, ui.BannerModel{Tone: ui.ToneWarn, Text: "The tenant has no workers, so none of its tasks run.", Action: "Give it workers", ActionHref: "#edit-title"})
-	}
-	shown := showTenant(e, t.Name, tenantFacts{room: room, types: types, use: use})
-	m.Parts = []templ.Component{
-		ui.Definitions(append([]ui.Def{
-			{Term: "Clusters", Text: page.UsedOf(use.Clusters, use.MaxClusters)}, {Term: "Nodes", Text: page.UsedOf(use.Nodes, use.MaxNodes)},
-			{Term: "Workers", Text: strconv.Itoa(work.Assigned) + " of " + strconv.Itoa(t.Workers) + " assigned, " + strconv.Itoa(work.Busy) + " busy"}, {Term: "Tasks that wait", Text: strconv.Itoa(queue.Waiting)},
-			{Term: "Created", Value: ui.Time(t.Created, s.Now())},
-		}, permitDefs(t.Permits)...)),
-		page.QuotaBars(use),
-		adminview.Card("edit-title", "Change", adminview.Form(adminview.FormModel{Action: route.SystemTenant(t.Name), Errors: shown.Errors, Button: "Save", Busy: "Saving…", Parts: shown.Parts()})),
-	}
-	past, err := s.tenantPast(r, actor, t.Name)
-	if err != nil {
-		return err
-	}
-	m.Parts = append(m.Parts, past...)
-	page := tenantFrame(t.Name, ui.Crumb{Label: t.Name})
-	page.Topics = []string{route.TopicSystem()}
-	return s.Sheet(w, r, actor, status, page, m)
-}
-
-// systemTenantEdit leads to the form on the page of the tenant.
-func (s *Server) systemTenantEdit(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	t, err := s.Accounts.Tenant(r.Context(), actor, pathTenant(r))
-	if err != nil {
-		return err
-	}
-	return httpx.SeeOther(w, r, route.SystemTenant(t.Name)+"#edit-title")
-}
-
 func (s *Server) systemTenantSave(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	values, err := page.ReadForm(w, r)
 	if err != nil {
@@ -566,7 +471,7 @@ func (s *Server) systemTenantSave(w http.ResponseWriter, r *http.Request, actor 
 		_, err = s.Accounts.UpdateTenant(r.Context(), actor, t.Name, in)
 	}
 	if fields, status, ok := page.Refused(err); ok {
-		return s.tenantPage(w, r, actor, status, t, e.Refused("The tenant was not changed.", fields))
+		return s.quotasPage(w, r, actor, status, t, e.Refused("The tenant was not changed.", fields))
 	}
 	if err != nil {
 		return err
