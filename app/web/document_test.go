@@ -39,6 +39,7 @@ var withoutDocument = map[string]string{
 	"GET /admin/services/{name}/export": "a file", "GET /admin/templates/{name}/export": "a file", "GET /admin/partials/{name}/export": "a file",
 	"GET /admin/providers/{name}/use": "asks where", "GET /admin/tests/{probe}": "the answer to a form",
 	"GET /admin/services/{name}/use": "asks where", "GET /admin/fix": "asks about several entries",
+	"GET /system/tenants/{tenant}/clusters": "clusters of another tenant, pages only", "GET /system/tenants/{tenant}/users": "users of another tenant, pages only",
 	"GET /admin": "sums up several lists", "GET /system": "sums up several lists",
 }
 

@@ -275,7 +275,7 @@ func TestActingPages(t *testing.T) {
 	admin.get("/admin/audit?object=mine").shows(t, 200, "session by superadmin/admin")
 	super.post("/act/end").goes(t, "/system/tenants/demo")
 	super.get("/system/tenants/demo").shows(t, 200, "You act for yourself again.").hides(t, "You act in tenant")
-	super.get("/system/tenants/demo/activity").shows(t, 200, "acted as administrator of tenant", "ticket 7")
+	super.get("/system/tenants/demo/activity").shows(t, 200, "acted as user", "ticket 7")
 	admin.post("/act/end").goes(t, "/")
 }
 

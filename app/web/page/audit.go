@@ -199,6 +199,9 @@ func auditWords(e loom.AuditEntry) (words, object string) {
 	case e.Kind == "settings" || e.Kind == "preferences" || e.Kind == "catalog":
 		return verb + " the " + kindWord(e.Kind), ""
 	}
+	if e.Verb == "act_as" && e.Kind == "tenant" {
+		verb += " administrator of"
+	}
 	return verb + " " + kindWord(e.Kind), auditObject(e)
 }
 
