@@ -21,6 +21,7 @@ import (
 // page, by their pattern, with the reason; all others must show something to search.
 var withoutPage = map[string]string{
 	"GET /admin/transfer/resources/export":                              "an archive, which package web looks into",
+	"GET /admin/fix":                                                    "a fix of findings, of which this catalog has none",
 	"GET /icons/{kind}/{name}/{version}":                                "a picture that an entry brings",
 	"GET /events":                                                       "a stream; see listen",
 	"GET /login":                                                        "leads to the page for who is signed in",

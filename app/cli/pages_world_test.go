@@ -73,6 +73,7 @@ func (w *pagesWorld) catalog() {
 	w.service("extra", 0, 0, `"base"`)
 	w.service("lame", 3_600_000, 0, "")
 	w.service("broken", 0, 100, "")
+	w.service("haunted", 0, 0, `"ghost"`) // which does not exist: something to fix
 	w.admin.call("POST", "/v2/clustertemplates", fmt.Sprintf(pagesTemplate, "shop", `"base", "front", "extra"`, `"base", "front"`), nil)
 	w.admin.call("POST", "/v2/clustertemplates", fmt.Sprintf(pagesTemplate, "waiting", `"lame"`, `"lame"`), nil)
 	w.admin.call("POST", "/v2/clustertemplates", fmt.Sprintf(pagesTemplate, "failing", `"broken"`, `"broken"`), nil)

@@ -185,6 +185,23 @@ var trespassers = map[string]trespasser{
 		return store.NewResourceSet(ctx, tx, t)
 	},
 	"Hooks": reads(store.Hooks),
+	"HookOutcomes": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		outcomes, err := store.HookOutcomes(ctx, tx, t)
+		if len(outcomes) > 0 {
+			return mark, err // those of another tenant
+		}
+		return nil, err
+	},
+	"AuditValuesOf": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		return store.AuditValuesOf(ctx, tx, t, "")
+	},
+	"FileNodes": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		nodes, err := store.FileNodes(ctx, tx, t, []loom.ResourceRef{{Kind: string(loom.KindAutomatorType), Plugin: "shell", Type: "scripts", Name: mark}})
+		if len(nodes) > 0 {
+			return mark, err
+		}
+		return nil, err
+	},
 	"HookByID": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 		return store.HookByID(ctx, tx, t, 1)
 	},

@@ -53,11 +53,11 @@ func TestAdminList(t *testing.T) {
 	v := r.signedIn("demo", "admin")
 	v.get("/admin/services").shows(t, 200, "haproxy", "nginx", `aria-sort="ascending"`, "6 services")
 	v.get("/admin/services?q=redis").shows(t, 200, "redis-primary").hides(t, "haproxy")
-	v.get("/admin/services?q=none+such").shows(t, 200, "Nothing matches", "Clear filters")
+	v.get("/admin/services?q=none+such").shows(t, 200, "No matches.", "Clear filters")
 	v.get("/admin/services?sort=-updateTime").shows(t, 200, `aria-sort="descending"`)
 	v.get("/admin/services?sort=colour").shows(t, 422)
-	v.get("/admin/services?show=deprecated").shows(t, 200, "Nothing matches")
-	v.get("/admin/partials").shows(t, 200, "There are none yet.")
+	v.get("/admin/services?show=deprecated").shows(t, 200, "No matches.")
+	v.get("/admin/partials").shows(t, 200, "No partial templates yet.")
 	v.get("/admin/services?as=json&q=nginx").shows(t, 200, `[{"name":`)
 	for i := range 30 {
 		v.post("/admin/hardware-types", "body", `{"name":"size-`+string(rune('a'+i%26))+strings.Repeat("x", i/26)+`"}`)
@@ -93,7 +93,7 @@ func TestEditor(t *testing.T) {
 
 	v.post("/admin/services", "body", `{"name":"fresh","dependencies":{"runtime":{"requires":["ghost"]}}}`).goes(t, "/admin/services/fresh")
 	v.get("/admin/services/fresh").shows(t, 200, "Saved the service fresh as version 1.", "ghost")
-	v.get("/admin").shows(t, 200, "Needs attention", "There is no service “ghost”")
+	v.get("/admin").shows(t, 200, "Needs attention", "Service ghost does not exist")
 
 	v.post("/admin/services/fresh", "expected", "1", "body", `{"name":"other"}`).shows(t, 422, "The name cannot be changed")
 	v.post("/admin/services/fresh", "body", `{"name":"fresh"}`).shows(t, 422, "which version it started from")

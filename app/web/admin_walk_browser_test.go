@@ -165,7 +165,7 @@ func TestDeletedAndOfferedByKeyboard(t *testing.T) {
 	w.v.post("/admin/hardware-types", "body", `{"name":"tiny","label":"Tiny","providermap":{"local":{"flavor":"cpu=1"}}}`).goes(t, "/admin/hardware-types/tiny")
 	w.v.post("/admin/hardware-types/tiny/delete").goes(t, "/admin/hardware-types")
 	b.Open(w.server.URL + "/admin/hardware-types")
-	hands.Fill("what was deleted", ".c-toolbar select", kb.End)
+	hands.Fill("what was deleted", ".c-toolbar select[name=show]", kb.End)
 	b.WaitFor("a[href*='?deleted=']")
 	hands.Activate("the entry", "a[href*='?deleted=']")
 	b.WaitFor("#editor")

@@ -134,7 +134,7 @@ func TestBulkAndSignInKeepWhatIsChosen(t *testing.T) {
 	if !b.Has("tbody input[name=id]:checked") {
 		t.Error("fetching the rows again forgot what was selected")
 	}
-	b.Do("extend", chromedp.Click(chromedp.CSS("#bulk button:not([formaction])")))
+	b.Do("extend", chromedp.Click(chromedp.CSS("#bulk button[formaction$=\"lease\"]")))
 	b.WaitText("Extend by")
 	b.WaitText("renamed")
 
