@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"reflect"
+	"strconv"
 
 	"loom/app/httpx"
 	"loom/app/loom"
@@ -59,7 +60,7 @@ func (s *Server) restoreDraft(r *http.Request, actor loom.Actor, d *draft) error
 	if tree := page.ParseTree([]byte(body)); body == "" || tree != nil && reflect.DeepEqual(tree, page.ParseTree([]byte(d.body))) {
 		return nil // nothing was changed
 	}
-	if d.name == "" && s.alreadySaved(r, actor, d.kind, body) {
+	if d.name == "" && s.alreadySaved(r, actor, d.kind, body) || d.name != "" && s.savedSince(r, actor, d, first(adminview.FieldExpected)) {
 		return nil
 	}
 	d.body, d.expected, d.changed, d.restored = body, first(adminview.FieldExpected), true, kept.Saved
@@ -84,6 +85,17 @@ func (s *Server) alreadySaved(r *http.Request, actor loom.Actor, kind loom.Entit
 	}
 	after, err := draftOf(kind, made)
 	return err == nil && after == before
+}
+
+// savedSince reports whether the actor saved the entry after the version that a draft began with:
+// the last keystrokes may be kept after that, and are not unfinished.
+func (s *Server) savedSince(r *http.Request, actor loom.Actor, d *draft, began string) bool {
+	from, err := strconv.Atoi(began)
+	if err != nil || began == d.expected {
+		return false
+	}
+	_, info, err := s.Catalog.Entry(r.Context(), actor, d.kind, d.name, 0)
+	return err == nil && info.Version > from && info.Author == actor.User
 }
 
 // dropDraft forgets the draft of what was saved, or is not wanted any more.
