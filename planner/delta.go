@@ -97,10 +97,10 @@ func newDelta(change Change) (*delta, error) {
 }
 
 // differ reports whether another version of a service has to be put on machines.
-// What is only shown to people, or looked at from outside, does not count.
+// What is only shown to people does not count.
 func differ(before, after *loom.Service) bool {
-	return !reflect.DeepEqual(before.Provisioner, after.Provisioner) || !reflect.DeepEqual(before.Dependencies, after.Dependencies) ||
-		!reflect.DeepEqual(before.Defaults(), after.Defaults())
+	return before.Version != after.Version ||
+		!reflect.DeepEqual(before.Provisioner, after.Provisioner) || !reflect.DeepEqual(before.Dependencies, after.Dependencies)
 }
 
 func byID(nodes []loom.Node) map[loom.NodeID]*loom.Node {

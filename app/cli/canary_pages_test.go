@@ -21,6 +21,12 @@ import (
 // page, by their pattern, with the reason; all others must show something to search.
 var withoutPage = map[string]string{
 	"GET /admin/transfer/resources/export":                              "an archive, which package web looks into",
+	"GET /admin/bulk/providers/export":                                  "a file",
+	"GET /admin/bulk/hardware-types/export":                             "a file",
+	"GET /admin/bulk/image-types/export":                                "a file",
+	"GET /admin/bulk/services/export":                                   "a file",
+	"GET /admin/bulk/templates/export":                                  "a file",
+	"GET /admin/bulk/partials/export":                                   "a file",
 	"GET /admin/fix":                                                    "a fix of findings, of which this catalog has none",
 	"GET /icons/{kind}/{name}/{version}":                                "a picture that an entry brings",
 	"GET /events":                                                       "a stream; see listen",

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -209,8 +210,25 @@ func (c *change) steps(scope planner.Scope) (loom.Plan, error) {
 func planLayout(_ context.Context, _ *Clusters, c *change, _ loom.TenantID) (loom.Plan, error) {
 	asked := &c.Input.Change
 	return planner.MakeChange(planner.Change{
-		Action: c.Action, Before: c.Before.layout(), After: c.After.layout(), Batch: asked.Batch, MinHealthy: asked.MinHealthy,
+		Action: c.Action, Before: c.Before.layout(), After: c.plannedLayout(), Batch: asked.Batch, MinHealthy: asked.MinHealthy,
 		Remaining: c.Remaining, Reinstall: c.reinstalled(), Dead: asked.Dead})
+}
+
+// plannedLayout is the layout after, as it is planned. The planner takes another version of a
+// service for other work; an update takes versions that mean the same on machines as well.
+func (c *change) plannedLayout() planner.State {
+	after := c.After.layout()
+	if c.Kind != loom.ChangeUpdate {
+		return after
+	}
+	after.Services = maps.Clone(after.Services)
+	for name, s := range after.Services {
+		if present, there := c.Before.Services[name]; there && s.SameOnMachines(&present) {
+			s.Version = present.Version
+			after.Services[name] = s
+		}
+	}
+	return after
 }
 
 func planNothing(context.Context, *Clusters, *change, loom.TenantID) (loom.Plan, error) {

@@ -324,7 +324,7 @@ func paths(before, after map[string]any) []string {
 // showLayout shows what becomes of the layout: config, machines, then services by node.
 func showLayout(v *PreviewView, c *change, list *changeList) error {
 	v.Layout = layoutOf(c.After.Nodes)
-	diff, err := planner.Compare(c.Before.layout(), c.After.layout(), c.plan, c.reinstalled()...)
+	diff, err := planner.Compare(c.Before.layout(), c.plannedLayout(), c.plan, c.reinstalled()...)
 	if err != nil {
 		return err
 	}

@@ -74,6 +74,12 @@ func (s *Service) SameWork(other *Service) bool {
 	return sameJSON(a, b)
 }
 
+// SameOnMachines reports whether another version of the service does the same on machines: its
+// actions, what it depends on and the config that it brings.
+func (s *Service) SameOnMachines(other *Service) bool {
+	return sameJSON(s.Provisioner, other.Provisioner) && sameJSON(s.Dependencies, other.Dependencies) && sameJSON(s.Defaults(), other.Defaults())
+}
+
 // WatchedAs returns the service with the check, files and logs of another version of it.
 func (s Service) WatchedAs(other *Service) Service {
 	s.Check, s.Files, s.Logs = other.Check, other.Files, other.Logs

@@ -93,7 +93,7 @@ func TestStatesOfPagesAreForEverybody(t *testing.T) {
 
 	for _, form := range []struct{ path, field, value string }{
 		{"/admin/hooks/new", "url", "no address"}, {"/admin/services/new", "name", "not a name"}, {route.AccountPreferences(), "zone", "Nowhere/Else"},
-		{"/admin/users", "id", "ana"}, {at + "/reconfigure", "config", "{"},
+		{"/admin/new-user", "id", "ana"}, {at + "/reconfigure", "config", "{"},
 	} {
 		b.Open(base + form.path)
 		field := `main form[method=post] [name="` + form.field + `"]`

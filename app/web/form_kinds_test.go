@@ -371,7 +371,7 @@ func TestEntryActions(t *testing.T) {
 	v.get(entry+"/compare").shows(t, 200, "From version 2 to version 3", "deprecated")
 	v.get(entry+"/compare?from=1&to=3").shows(t, 200, "Nothing differs.")
 	v.get(entry+"/compare?from=9&to=3").shows(t, 404)
-	v.get(entry+"/activity").shows(t, 200, "update hardware type", "admin")
+	v.get(entry+"/activity").shows(t, 200, "changed", "hardware type", "admin")
 	bundle := v.get(entry+"/export").shows(t, 200, `"hardwaretypes"`, `"local-small"`).hides(t, "local-large", "web-cluster")
 	if got := bundle.header.Get("Content-Disposition"); got != `attachment; filename="local-small.json"` {
 		t.Errorf("the bundle is offered as %s", got)

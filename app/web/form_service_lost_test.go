@@ -56,7 +56,7 @@ func TestRunListsThatAreNotThere(t *testing.T) {
 	_, _, err := r.catalog.Create(r.ctx, v.actor("demo"), loom.KindService,
 		[]byte(`{"name":"cooked","provisioner":{"actions":{"install":{"type":"chef-solo","fields":{"run_list":"recipe[nginx::default],role[site]"}}}}}`))
 	check(t, err)
-	const book, role = `name=nginx&amp;plugin=automatortypes%2Fchef-solo%2Fcookbooks#upload`, `name=site.json&amp;plugin=automatortypes%2Fchef-solo%2Froles#upload`
+	const book, role = `name=nginx&amp;plugin=automatortypes%2Fchef-solo%2Fcookbooks`, `name=site.json&amp;plugin=automatortypes%2Fchef-solo%2Froles`
 	page := v.get("/admin/services/cooked/edit").shows(t, 200, "The cookbook nginx is not there yet.", book, "The role site.json is not there yet.", role)
 	v.send(route.AdminValidate(loom.KindService), press(t, page, "")).shows(t, 200, "cookbook nginx and role site.json are not there yet", `id="f-provisioner-actions-install-fields-run_list-lost" hx-swap-oob="true"`)
 	v.get("/admin/services/cooked").shows(t, 200, "The cookbook nginx is neither active nor staged; install names it.", "The role site.json is neither", book).hides(t, "()", "run_list)")

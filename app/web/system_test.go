@@ -160,7 +160,7 @@ func TestEmptyTenantLeadsIntoIt(t *testing.T) {
 	v.post("/system/tenants", "name", "lab", "workers", "0").shows(t, 200)
 	v.get("/system/tenants/lab/activity").shows(t, 200, "No activity yet.", "Act as administrator of lab", "/system/tenants/lab/act-as").hides(t, `href="/clusters/new"`)
 	v.get("/system/activity").hides(t, `href="/clusters/new"`)
-	v.get("/system/tenants/superadmin").shows(t, 200, "/clusters/new").hides(t, "Act as administrator")
+	v.get("/system/tenants/superadmin/activity").shows(t, 200, "/clusters/new").hides(t, "Act as administrator")
 }
 
 func TestQueuePages(t *testing.T) {
