@@ -22,8 +22,8 @@ type finder struct {
 	services map[string]loom.Service
 	// resources are those of plugins that are active or staged.
 	resources map[loom.ResourceRef]bool
-	// asked, if set, are resources of which only is asked what names them: users. action is
-	// that of the service that is looked at.
+	// asked, if set, limits the search to what names these resources, and users are the answer.
+	// action is that of the service that is looked at.
 	asked  []loom.ResourceRef
 	users  map[loom.ResourceRef][]loom.ResourceUser
 	action loom.TaskAction

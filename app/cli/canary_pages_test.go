@@ -27,7 +27,7 @@ var withoutPage = map[string]string{
 	"GET /admin/bulk/services/export":                                   "a file",
 	"GET /admin/bulk/templates/export":                                  "a file",
 	"GET /admin/bulk/partials/export":                                   "a file",
-	"GET /admin/fix":                                                    "a fix of findings, of which this catalog has none",
+	"GET /admin/fix":                                                    "there is nothing to fix in this catalog",
 	"GET /icons/{kind}/{name}/{version}":                                "a picture that an entry brings",
 	"GET /events":                                                       "a stream; see listen",
 	"GET /login":                                                        "leads to the page for who is signed in",

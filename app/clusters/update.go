@@ -17,8 +17,8 @@ type EntryVersion = store.EntryVersion
 // maxEntries is how many entries an update names at most.
 const maxEntries = 1000
 
-// updatable are the kinds of entries of which clusters keep copies. Providers are not among
-// them: a cluster uses the newest version of its own at all times.
+// updatable are the kinds of entries that clusters keep copies of. They keep none of their
+// provider: they always use its newest version.
 var updatable = []loom.EntityKind{loom.KindTemplate, loom.KindPartialTemplate, loom.KindService, loom.KindHardwareType, loom.KindImageType}
 
 // checkUpdate finds what is wrong with the entries that an update names.
@@ -60,8 +60,7 @@ func kindWords(kinds []loom.EntityKind) string {
 type update struct {
 	*world
 	entries []store.EntryVersion
-	// files are those of the cluster's services that are others than when the service was set
-	// up, by service.
+	// files are those that changed since a service of the cluster was set up, by service.
 	files map[string][]string
 }
 
@@ -123,11 +122,9 @@ func (w *world) unused(cluster loom.Cluster, nodes []loom.Node, entries []store.
 // updateTo works out what an update makes of a cluster. Unsolvable where the nodes as they are
 // do not satisfy what it brings.
 func (u *Clusters) updateTo(ctx context.Context, c *change, cluster loom.Cluster, up *update) error {
-	if err := c.updateTemplate(cluster, up); err != nil {
+	if err := c.take(cluster, up); err != nil {
 		return err
 	}
-	c.updateServices(cluster, up)
-	c.updateMachines(cluster, up)
 	after := cluster
 	after.Services = c.After.Services
 	if c.After.Template != nil {
@@ -149,6 +146,16 @@ func (u *Clusters) updateTo(ctx context.Context, c *change, cluster loom.Cluster
 		return err
 	}
 	return c.checkConfig(cluster.Owner.User, &after.Template, "config", config)
+}
+
+// take changes the copies of a cluster as an update says.
+func (c *change) take(cluster loom.Cluster, up *update) error {
+	if err := c.updateTemplate(cluster, up); err != nil {
+		return err
+	}
+	c.updateServices(cluster, up)
+	c.updateMachines(cluster, up)
+	return nil
 }
 
 // updateTemplate takes the template with all its parts, if the update names any of them and
@@ -177,7 +184,7 @@ func (c *change) updateTemplate(cluster loom.Cluster, up *update) error {
 }
 
 // updateServices takes the versions of services, and sets up again those that do other work or
-// whose files are others.
+// whose files changed.
 func (c *change) updateServices(cluster loom.Cluster, up *update) {
 	c.After.Services = maps.Clone(cluster.Services)
 	for _, name := range sortedNames(cluster.Services) {
@@ -213,8 +220,8 @@ func (c *change) updateServices(cluster loom.Cluster, up *update) {
 	c.warnOfUses(c.Services)
 }
 
-// updateMachines gives nodes whose types mean another flavor or image now a machine of that;
-// what else the types say is taken without one.
+// updateMachines gives a new machine to each node whose types now mean another flavor or image.
+// Other settings of the types are taken without one.
 func (c *change) updateMachines(cluster loom.Cluster, up *update) {
 	view := &catalogView{hardware: up.hardware, images: up.images}
 	for i := range c.After.Nodes {
@@ -237,7 +244,7 @@ func (c *change) updateMachines(cluster loom.Cluster, up *update) {
 	}
 }
 
-// takeType takes what a type says of the provider, if that is another thing than before.
+// takeType takes the settings of a type for the provider if they changed.
 func (c *change) takeType(kind loom.EntityKind, name string, present, next, into map[string]map[string]string, versions []store.EntryVersion) {
 	settings, there := next[name]
 	if !there || maps.Equal(settings, present[name]) {
@@ -261,13 +268,13 @@ func (c *change) updates(cluster loom.Cluster) bool {
 type NewerEntry struct {
 	Kind loom.EntityKind
 	Name string
-	// From and To are versions; both are 0 for types of machines, of which clusters keep what
-	// they say of the provider and no version.
+	// From and To are versions. Both are 0 for types of machines: clusters keep the settings of
+	// these without a version.
 	From, To int
 	// Present and Next are the cluster's copy and the entry; nil for types of machines.
 	Present, Next loom.Entry
-	// Files are those of a service that are others than when it was set up, Machines how many
-	// nodes get another machine.
+	// Files are those that changed since a service was set up, Machines how many nodes get
+	// another machine.
 	Files    []string
 	Machines int
 }
@@ -294,11 +301,9 @@ func (u *Clusters) Newer(ctx context.Context, actor loom.Actor, id loom.ClusterI
 	c.Provider = cluster.Provider
 	c.Before.Nodes, c.After.Nodes = nodes, slices.Clone(nodes)
 	up := &update{w, nil, files}
-	if err := c.updateTemplate(cluster, up); err != nil {
+	if err := c.take(cluster, up); err != nil {
 		return nil, err
 	}
-	c.updateServices(cluster, up)
-	c.updateMachines(cluster, up)
 	var newer []NewerEntry
 	if t := c.After.Template; t != nil {
 		newer = append(newer, NewerEntry{Kind: loom.KindTemplate, Name: t.Name, From: cluster.Template.Version, To: t.Version, Present: &cluster.Template, Next: t})

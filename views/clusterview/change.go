@@ -39,7 +39,7 @@ type FormPart struct {
 	Pair   []ui.FieldModel
 	Picker *ui.ChoiceModel
 	Cards  *ui.ChoiceModel
-	Newer  []NewerService
+	Newer  []NewerEntry
 	// Settings is the config.
 	Settings *ChangeSettings
 	// Code has the lines of a file that differ.
@@ -50,8 +50,8 @@ type FormPart struct {
 	More []FormPart
 }
 
-// NewerService is a service of which the catalog has a newer version.
-type NewerService struct {
+// NewerEntry is an entry that the catalog has a newer version of.
+type NewerEntry struct {
 	Name     string
 	From, To int
 	Changes  []ui.ChangeModel

@@ -385,7 +385,7 @@ func formPart(p FormPart) templ.Component {
 			}
 		}
 		for _, n := range p.Newer {
-			templ_7745c5c3_Err = newerService(n).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = newerEntry(n).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -445,7 +445,7 @@ func formPart(p FormPart) templ.Component {
 	})
 }
 
-func newerService(n NewerService) templ.Component {
+func newerEntry(n NewerEntry) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

@@ -55,7 +55,7 @@ type Row struct {
 	Protected        bool
 	Nodes, NodesText string
 	Owner            string
-	Created, Expires time.Time
+	Expires          time.Time
 	// Ended is when a terminated cluster went, the zero time for any other.
 	Ended time.Time
 	// LeaseSoon says that the lease ends soon.

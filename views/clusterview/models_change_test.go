@@ -28,7 +28,7 @@ func upgradeModel() clusterview.ChangeModel {
 		Cluster: 42, Name: "shop-front", Title: "Upgrade shop-front", Lead: "The newest versions replace those of the cluster.", Lost: "What is on the disks is lost.", Live: true, Back: "/clusters/00000042",
 		Parts: []clusterview.FormPart{
 			{Picker: &ui.ChoiceModel{Name: "services", Legend: "Services", Optional: true, Choices: []ui.Choice{{Value: "nginx", Label: "nginx", Facts: []string{"version 1 → 2"}}}}},
-			{Newer: []clusterview.NewerService{{Name: "nginx", From: 1, To: 2, More: 3, Changes: []ui.ChangeModel{{Sign: ui.SignChange, Name: "/description", Old: "slow", New: "fast"}}}, {Name: "cache", From: 2, To: 3}}},
+			{Newer: []clusterview.NewerEntry{{Name: "nginx", From: 1, To: 2, More: 3, Changes: []ui.ChangeModel{{Sign: ui.SignChange, Name: "/description", Old: "slow", New: "fast"}}}, {Name: "cache", From: 2, To: 3}}},
 			{Pair: []ui.FieldModel{{Name: "batch", Label: "Nodes at a time", Kind: ui.FieldNumber, Optional: true}, {Name: "minHealthy", Label: "Nodes that stay up", Kind: ui.FieldNumber, Optional: true}}},
 		},
 		Panel: clusterview.ChangePanel{Check: cannotPanel(), More: 4, Changes: []ui.ChangeModel{{Sign: ui.SignChange, Object: "service", Name: "nginx", Detail: "node 1001"}}},

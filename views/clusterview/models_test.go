@@ -39,8 +39,8 @@ func listModel() clusterview.ListModel {
 			Columns: []ui.Column{{Label: "Name", Sort: "/clusters?sort=-name", Sorted: ui.Ascending}, {Label: "Status"}},
 			Rows: []clusterview.Row{
 				{ID: "00000042", Name: "shop-front", Href: "/clusters/00000042", Description: "the shop", State: ui.ClusterState(loom.ClusterPending).With("30 %"), Running: true, Elapsed: 42 * time.Second,
-					Template: "web-cluster", TemplateText: "Web cluster v2", Nodes: "5", NodesText: "5 nodes", Owner: "ana", Created: now.Add(-time.Hour), Expires: now.Add(20 * time.Hour), LeaseSoon: true, Menu: []ui.MenuItem{{Label: "Open", Href: "/clusters/00000042"}}},
-				{ID: "00000043", Name: "old", Href: "/clusters/00000043", State: ui.ClusterState(loom.ClusterTerminated), Template: "single", TemplateText: "single v1", Icon: "disk", Nodes: "0", NodesText: "0 nodes", Change: "Deleted", ChangeHref: "/clusters/00000043/operations/2", Changed: now.Add(-time.Hour), Open: "/clusters/00000043/open", Owner: "bob", Created: now.Add(-90 * time.Hour)},
+					Template: "web-cluster", TemplateText: "Web cluster v2", Nodes: "5", NodesText: "5 nodes", Owner: "ana", Expires: now.Add(20 * time.Hour), LeaseSoon: true, Menu: []ui.MenuItem{{Label: "Open", Href: "/clusters/00000042"}}},
+				{ID: "00000043", Name: "old", Href: "/clusters/00000043", State: ui.ClusterState(loom.ClusterTerminated), Template: "single", TemplateText: "single v1", Icon: "disk", Nodes: "0", NodesText: "0 nodes", Change: "Deleted", ChangeHref: "/clusters/00000043/operations/2", Changed: now.Add(-time.Hour), Open: "/clusters/00000043/open", Owner: "bob"},
 			},
 			Pagination: ui.PaginationModel{Label: "Pages of clusters", Next: "/clusters?after=x", Text: "2 of 5 clusters"},
 			Empty:      ui.EmptyModel{Icon: "cluster", Text: "No clusters yet.", Action: ui.ButtonModel{Label: "New cluster", Href: "/clusters/new"}},

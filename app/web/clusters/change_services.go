@@ -98,7 +98,7 @@ func (s *Server) updateParts(ctx context.Context, actor loom.Actor, v clusters.C
 		return nil, "The cluster is up to date.", nil
 	}
 	picker := ui.ChoiceModel{Name: "entries", Legend: "Newer entries", Filter: "Filter entries", Error: errs.For("entries"), Optional: true, Help: "None ticked: all of these."}
-	var newer []clusterview.NewerService
+	var newer []clusterview.NewerEntry
 	for _, e := range list {
 		value := entryValue(e.Kind, e.Name)
 		c := ui.Choice{Value: value, Label: e.Name, Facts: []string{e.Kind.Word()}, Checked: slices.Contains(f.list("entries"), value)}
@@ -124,8 +124,8 @@ func (s *Server) updateParts(ctx context.Context, actor loom.Actor, v clusters.C
 	return []clusterview.FormPart{{Picker: &picker}, {Newer: newer}, rollFields(f, errs, true), policyPart(v, f, errs)}, "", nil
 }
 
-func newerEntry(name string, from, to int, differences []catalog.Difference) clusterview.NewerService {
-	n := clusterview.NewerService{Name: name, From: from, To: to, More: max(0, len(differences)-newerLines)}
+func newerEntry(name string, from, to int, differences []catalog.Difference) clusterview.NewerEntry {
+	n := clusterview.NewerEntry{Name: name, From: from, To: to, More: max(0, len(differences)-newerLines)}
 	signs := map[catalog.Sign]ui.ChangeSign{catalog.SignAdded: ui.SignCreate, catalog.SignChanged: ui.SignChange, catalog.SignRemoved: ui.SignRemove}
 	shown := func(v any) string {
 		if v == nil {

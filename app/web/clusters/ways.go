@@ -131,7 +131,7 @@ func (s *Server) retryParts(ctx context.Context, actor loom.Actor, v clusters.Cl
 func (s *Server) amendParts(ctx context.Context, actor loom.Actor, v clusters.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, error) {
 	newest := ui.ChoiceModel{Name: "services", Legend: "Newer versions", Optional: true, Error: errs.For("services"), Help: "The ticked ones come in their newest version, the others as before."}
 	remove := ui.ChoiceModel{Name: "removeServices", Legend: "Services to remove", Optional: true, Error: errs.For("removeServices")}
-	var newer []clusterview.NewerService
+	var newer []clusterview.NewerEntry
 	for _, c := range presentServices(v, f, errs).Choices {
 		present := v.Services[c.Value]
 		off := c
