@@ -70,12 +70,60 @@ func (e entries) versions(w http.ResponseWriter, r *http.Request, actor loom.Act
 	return answerList(w, r, true, infos, shown, order[loom.VersionInfo]{"-version", func(v loom.VersionInfo) string { return byNumber(v.Version) }})
 }
 
+func (e entries) releaseVersion(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	return e.setReleased(w, r, actor, true)
+}
+
+func (e entries) withdrawVersion(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	return e.setReleased(w, r, actor, false)
+}
+
+func (e entries) setReleased(w http.ResponseWriter, r *http.Request, actor loom.Actor, released bool) error {
+	version, err := versionOf(r, "v")
+	if err != nil {
+		return err
+	}
+	if err := e.Catalog.ReleaseVersion(r.Context(), actor, e.kind, r.PathValue("name"), version, released); err != nil {
+		return err
+	}
+	return done(w)
+}
+
+func (e entries) deprecateVersion(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	version, err := versionOf(r, "v")
+	if err != nil {
+		return err
+	}
+	body, err := readBody(w, r)
+	if err != nil {
+		return err
+	}
+	message, err := wire.ReadDeprecation(body)
+	if err != nil {
+		return err
+	}
+	if err := e.Catalog.DeprecateVersion(r.Context(), actor, e.kind, r.PathValue("name"), version, message); err != nil {
+		return err
+	}
+	return done(w)
+}
+
+// unreleased reports whether a request saves a version without releasing it.
+func unreleased(r *http.Request) (bool, error) {
+	release, err := queryBool(r, "release")
+	return release != nil && !*release, err
+}
+
 func (e entries) create(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	body, err := readBody(w, r)
 	if err != nil {
 		return err
 	}
-	saved, found, err := e.Catalog.Create(r.Context(), actor, e.kind, body)
+	unreleased, err := unreleased(r)
+	if err != nil {
+		return err
+	}
+	saved, found, err := e.Catalog.Create(r.Context(), actor, e.kind, body, unreleased)
 	if err != nil {
 		return err
 	}
@@ -95,7 +143,11 @@ func (e entries) put(w http.ResponseWriter, r *http.Request, actor loom.Actor) e
 	if err != nil {
 		return err
 	}
-	saved, found, err := e.Catalog.Save(r.Context(), actor, e.kind, catalog.SaveInput{Entry: entry, Expected: expected, OnlyThere: there})
+	unreleased, err := unreleased(r)
+	if err != nil {
+		return err
+	}
+	saved, found, err := e.Catalog.Save(r.Context(), actor, e.kind, catalog.SaveInput{Entry: entry, Expected: expected, OnlyThere: there, Unreleased: unreleased})
 	if err != nil {
 		return err
 	}

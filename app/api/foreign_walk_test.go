@@ -33,6 +33,7 @@ func foreignBodies(ids map[string]string) map[string]string {
 		"MaintenanceBegin": fmt.Sprintf(`{"until":%d,"reason":"new disks"}`, time.Now().Add(time.Hour).UnixMilli()),
 		"Repair":           fmt.Sprintf(`{"nodes":[%q]}`, ids["nodeId"]),
 		"Resize":           `{"hardwaretype":"small"}`,
+		"Deprecation":      `{"message":"changed"}`,
 		"Skip":             `{"reason":"because"}`,
 		"HookWrite":        `{"name":"mine","url":"https://example.org/hook"}`,
 		"NodeWrite":        fmt.Sprintf(`{"id":%q,"clusterId":%q,"properties":{"hostname":"changed"}}`, ids["nodeId"], ids["clusters/id"]),

@@ -185,6 +185,8 @@ var entryFilters = []param{
 	{"use", "string", "“unused”: only entries that no other entry names."},
 }
 
+var releases = []param{{"release", "boolean", "“false” saves a version that clusters are not made of until it is released."}}
+
 var compared = []param{
 	{"from", "integer", "The older version; the one before “to” when left out."},
 	{"to", "integer", "The younger version; the newest when left out."},
@@ -213,15 +215,19 @@ func (a *api) catalogRoutes() []route {
 	for _, kind := range loom.TenantKinds {
 		e := entries{a, kind}
 		base, word, one, schema := "/v2/"+string(kind), kind.Word(), kind.OneWord(), kindSchemas[kind]
+		version := base + "/{name}/versions/{v}"
 		all = append(all,
 			route{method: get, path: base, verb: loom.Read, summary: "List each " + word + " in its newest version", paged: true, query: entryFilters, answer: "[]" + schema, handle: e.list},
-			route{method: post, path: base, verb: loom.Publish, summary: "Store a new " + word, body: schema, findings: true, handle: e.create},
+			route{method: post, path: base, verb: loom.Publish, summary: "Store a new " + word, body: schema, query: releases, findings: true, handle: e.create},
 			route{method: get, path: base + "/{name}", verb: loom.Read, summary: "Read " + one, answer: schema, handle: e.show},
-			route{method: put, path: base + "/{name}", verb: loom.Publish, summary: "Store the next version of " + one, body: schema, matches: true, findings: true, handle: e.put},
+			route{method: put, path: base + "/{name}", verb: loom.Publish, summary: "Store the next version of " + one, body: schema, query: releases, matches: true, findings: true, handle: e.put},
 			route{method: del, path: base + "/{name}", verb: loom.Publish, summary: "Delete all versions of " + one, findings: true, handle: e.remove},
 			route{method: get, path: base + "/{name}/{version}", verb: loom.Read, summary: "Read a version of " + one, answer: schema, handle: e.showVersion},
 			route{method: del, path: base + "/{name}/{version}", verb: loom.Publish, summary: "Delete a version of " + one, findings: true, handle: e.removeVersion},
 			route{method: get, path: base + "/{name}/versions", verb: loom.Read, summary: "List the versions of " + one, fresh: true, paged: true, answer: "[]VersionInfo", handle: e.versions},
+			route{method: post, path: version + "/release", verb: loom.Publish, summary: "Release a version of " + one + ": new clusters and updates take the newest released one", fresh: true, handle: e.releaseVersion},
+			route{method: post, path: version + "/withdraw", verb: loom.Publish, summary: "Withdraw a version of " + one, fresh: true, handle: e.withdrawVersion},
+			route{method: put, path: version + "/deprecation", verb: loom.Publish, summary: "Deprecate a version of " + one + ", with a message to the owners of its clusters", fresh: true, body: "Deprecation", handle: e.deprecateVersion},
 			route{method: get, path: base + "/{name}/uses", verb: loom.Read, summary: "List where " + one + " is used: entries and live clusters", fresh: true, paged: true, answer: "[]Use", handle: e.uses},
 			route{method: get, path: base + "/{name}/compare", verb: loom.Read, summary: "Compare two versions of " + one, fresh: true, answer: "[]Difference", handle: e.compare, query: compared},
 		)

@@ -95,38 +95,6 @@ func writeTenant(actor loom.Actor, kind loom.EntityKind) (loom.TenantID, error) 
 	return tenant, actor.May(loom.Publish, actor.InTenant())
 }
 
-// Entry gives one version of an entry, 0 for the newest. NotFound.
-func (c *Catalog) Entry(ctx context.Context, actor loom.Actor, kind loom.EntityKind, name string, version int) (loom.Entry, loom.VersionInfo, error) {
-	tenant, err := readTenant(actor, kind)
-	if err != nil {
-		return nil, loom.VersionInfo{}, err
-	}
-	if version < 0 {
-		return nil, loom.VersionInfo{}, badVersion()
-	}
-	if len(loom.CheckName("name", name)) > 0 {
-		return nil, loom.VersionInfo{}, loom.NewError(loom.NotFound, "There is no %s of that name.", kind.Word())
-	}
-	stored, err := store.CatalogEntry(ctx, c.db, tenant, kind, name, version)
-	return stored.Entry, stored.VersionInfo, err
-}
-
-// Versions lists who stored which version of an entry, newest first. NotFound.
-func (c *Catalog) Versions(ctx context.Context, actor loom.Actor, kind loom.EntityKind, name string) ([]loom.VersionInfo, error) {
-	tenant, err := readTenant(actor, kind)
-	if err != nil {
-		return nil, err
-	}
-	if len(loom.CheckName("name", name)) > 0 {
-		return nil, loom.NewError(loom.NotFound, "There is no %s of that name.", kind.Word())
-	}
-	infos, err := store.CatalogVersions(ctx, c.db, tenant, kind, name)
-	if err == nil && len(infos) == 0 {
-		return nil, loom.NewError(loom.NotFound, "There is no %s “%s”.", kind.Word(), name)
-	}
-	return infos, err
-}
-
 // Resolve merges a template, which need not be stored, with all that it extends
 // and includes. Errors: those of loom.ResolveTemplate.
 func (c *Catalog) Resolve(ctx context.Context, actor loom.Actor, t loom.Template) (loom.Template, error) {
@@ -159,6 +127,8 @@ type SaveInput struct {
 	OnlyNew   bool
 	OnlyThere bool
 	AskRotate bool
+	// Unreleased saves a version that clusters are not made of until it is released.
+	Unreleased bool
 }
 
 // VersionConflict is the cause of a Conflict of Save: what is stored by now and
@@ -185,6 +155,11 @@ func (c *Catalog) Save(ctx context.Context, actor loom.Actor, kind loom.EntityKi
 	if err != nil {
 		return nil, nil, err
 	}
+	if in.Unreleased {
+		if err := checkReleasable(kind, "release"); err != nil {
+			return nil, nil, err
+		}
+	}
 	entry, fields, err := normalize(kind, in.Entry)
 	if err != nil {
 		return nil, nil, err
@@ -209,7 +184,7 @@ func (c *Catalog) Save(ctx context.Context, actor loom.Actor, kind loom.EntityKi
 
 // Create is Save for a body whose name must be new. That it is taken comes before
 // a breach of the rule on leases, as clients of the predecessor know it. Errors: those of Decode and Save.
-func (c *Catalog) Create(ctx context.Context, actor loom.Actor, kind loom.EntityKind, body []byte) (loom.Entry, []loom.Finding, error) {
+func (c *Catalog) Create(ctx context.Context, actor loom.Actor, kind loom.EntityKind, body []byte, unreleased bool) (loom.Entry, []loom.Finding, error) {
 	tenant, err := writeTenant(actor, kind)
 	if err != nil {
 		return nil, nil, err
@@ -228,7 +203,7 @@ func (c *Catalog) Create(ctx context.Context, actor loom.Actor, kind loom.Entity
 	if err != nil {
 		return nil, nil, err
 	}
-	return c.Save(ctx, actor, kind, SaveInput{Entry: entry, OnlyNew: true})
+	return c.Save(ctx, actor, kind, SaveInput{Entry: entry, OnlyNew: true, Unreleased: unreleased})
 }
 
 func taken(kind loom.EntityKind, name string) error {
@@ -276,6 +251,9 @@ func (c *Catalog) put(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, tenant
 	}
 	if err := weighed(ctx, tx, tenant, func() error {
 		_, err := store.InsertCatalogVersion(ctx, tx, tenant, kind, entry, actor.User)
+		if err == nil && in.Unreleased {
+			_, err = store.SetReleased(ctx, tx, tenant, kind, name, highest+1, false)
+		}
 		return err
 	}); err != nil {
 		return nil, err

@@ -38,8 +38,8 @@ type Facets struct {
 }
 
 // facets counts, and gives the names of the entries that are chosen.
-func (c *Catalog) facets(ctx context.Context, tenant loom.TenantID, kind loom.EntityKind, in ListInput) (Facets, []string, error) {
-	stored, err := store.NewestCatalogEntries(ctx, c.db, tenant, loom.TenantKinds...)
+func (c *Catalog) facets(ctx context.Context, actor loom.Actor, tenant loom.TenantID, kind loom.EntityKind, in ListInput) (Facets, []string, error) {
+	stored, err := c.newest(ctx, actor, loom.TenantKinds...)
 	if err != nil {
 		return Facets{}, nil, err
 	}

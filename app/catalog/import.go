@@ -44,13 +44,13 @@ type Report struct {
 	Breaks []loom.Finding `json:"-"`
 }
 
-// Export gives the newest version of every entry of the actor's tenant. It never
+// Export returns the newest version of every entry of the actor's tenant that he sees. It never
 // holds sealed values.
 func (c *Catalog) Export(ctx context.Context, actor loom.Actor) (Bundle, error) {
 	if err := actor.May(loom.Read, actor.InTenant()); err != nil {
 		return Bundle{}, err
 	}
-	stored, err := store.NewestCatalogEntries(ctx, c.db, actor.Tenant, loom.TenantKinds...)
+	stored, err := c.newest(ctx, actor, loom.TenantKinds...)
 	if err != nil {
 		return Bundle{}, err
 	}

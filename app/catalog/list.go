@@ -23,9 +23,11 @@ type ListInput struct {
 	Counted bool
 	// Names, unless nil, are the entries that may be listed.
 	Names []string
+	// Released lists newest released versions to administrators too.
+	Released bool
 }
 
-// Item is a newest version with who stored it, and when.
+// Item is a newest version with who saved it, and when.
 type Item struct {
 	Entry loom.Entry
 	loom.VersionInfo
@@ -73,10 +75,10 @@ func (c *Catalog) Entries(ctx context.Context, actor loom.Actor, kind loom.Entit
 		return List{}, loom.NewError(loom.Invalid, "This cursor is damaged; start from the first page.")
 	}
 	forwards := in.Before == ""
-	f := store.CatalogFilter{Q: in.Q, Deprecated: in.Deprecated, Names: in.Names}
+	f := store.CatalogFilter{Q: in.Q, Deprecated: in.Deprecated, Names: in.Names, Released: in.Released || !kind.Global() && !seesUnreleased(actor)}
 	var facets Facets
 	if in.Counted || in.FacetChoice != (FacetChoice{}) {
-		if facets, f.Names, err = c.facets(ctx, tenant, kind, in); err != nil {
+		if facets, f.Names, err = c.facets(ctx, actor, tenant, kind, in); err != nil {
 			return List{}, err
 		}
 	}

@@ -4,10 +4,9 @@ import (
 	"context"
 
 	"loom/app/loom"
-	"loom/app/store"
 )
 
-// Newest gives the newest version of every entry of some kinds of the actor's
+// Newest returns the newest version that the actor sees of every entry of some kinds of his
 // tenant, by name: what a form offers for choosing. It is one query. Kinds of
 // plugin types are global; ask PluginTypes for them.
 func (c *Catalog) Newest(ctx context.Context, actor loom.Actor, kinds ...loom.EntityKind) (map[loom.EntityKind][]loom.Entry, error) {
@@ -19,7 +18,7 @@ func (c *Catalog) Newest(ctx context.Context, actor loom.Actor, kinds ...loom.En
 			return nil, loom.NewError(loom.NotFound, "A %s belongs to no tenant.", kind.Word())
 		}
 	}
-	stored, err := store.NewestCatalogEntries(ctx, c.db, actor.Tenant, kinds...)
+	stored, err := c.newest(ctx, actor, kinds...)
 	if err != nil {
 		return nil, err
 	}

@@ -115,7 +115,7 @@ const registered = loom.UserID("system")
 // Time limits count, and fields that the plugin does not know become extra fields of
 // administrators.
 func amend(ctx context.Context, tx *sqlx.Tx, kind loom.EntityKind, given *loom.PluginType) error {
-	versions, err := store.CatalogVersions(ctx, tx, loom.SuperTenant, kind, given.Name)
+	versions, err := store.CatalogVersions(ctx, tx, loom.SuperTenant, kind, given.Name, false)
 	if err != nil || !slices.ContainsFunc(versions, func(v loom.VersionInfo) bool { return v.Author == registered }) {
 		return err
 	}

@@ -22,7 +22,7 @@ func TestUseCounts(t *testing.T) {
 		{loom.KindTemplate, `{"name": "t", "defaults": {"services": ["a", "c"]}, "compatibility": {"services": ["a"]}}`},
 		{loom.KindTemplate, `{"name": "thing"}`},
 	} {
-		if _, _, err := b.Create(b.ctx, b.admin, e.kind, []byte(e.body)); err != nil {
+		if _, _, err := b.Create(b.ctx, b.admin, e.kind, []byte(e.body), false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -51,7 +51,7 @@ func TestUseCounts(t *testing.T) {
 func TestSealedFieldsAndNewest(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	if _, _, err := b.Create(b.ctx, b.admin, loom.KindProvider, []byte(`{"name": "p", "providertype": "ghost", "provisioner": {"api_token": "planted", "region": "r"}}`)); err != nil {
+	if _, _, err := b.Create(b.ctx, b.admin, loom.KindProvider, []byte(`{"name": "p", "providertype": "ghost", "provisioner": {"api_token": "planted", "region": "r"}}`), false); err != nil {
 		t.Fatal(err)
 	}
 	stamps, err := b.SealedFields(b.ctx, b.user, "p")

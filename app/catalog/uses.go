@@ -64,7 +64,7 @@ func (c *Catalog) Uses(ctx context.Context, actor loom.Actor, kind loom.EntityKi
 	if err != nil {
 		return nil, err
 	}
-	stored, err := store.NewestCatalogEntries(ctx, c.db, actor.Tenant, loom.TenantKinds...)
+	stored, err := c.newest(ctx, actor, loom.TenantKinds...)
 	if err != nil {
 		return nil, err
 	}

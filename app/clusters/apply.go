@@ -334,31 +334,37 @@ func snapshot(ctx context.Context, tx *sqlx.Tx, c loom.Cluster) (*loom.Snapshot,
 	return &loom.Snapshot{Nodes: living(nodes), Services: c.Services, Config: c.Config, Template: &c.Template, Types: &c.Types}, err
 }
 
-// revalidate returns errClusterChanged, *stale or Exhausted unless the catalog, the numbers of
-// nodes and the quota are still what the draft needs. The caller holds the cluster,
-// and what lockQuota locks.
-func (c *change) revalidate(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, cluster loom.ClusterID) error {
-	if versions := c.Versions; len(versions) > 0 {
-		now, err := store.NewestVersions(ctx, tx, tenant, versions)
+// checkVersions returns *stale unless the catalog still has what the change was worked out from.
+func (c *change) checkVersions(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID) error {
+	var differs []string
+	if len(c.Versions) > 0 {
+		now, err := store.NewestVersions(ctx, tx, tenant, c.Versions)
 		if err != nil {
 			return err
 		}
-		if differs := compareVersions(versions, now); len(differs) > 0 {
-			return &stale{differs}
-		}
+		differs = compareVersions(c.Versions, now)
 	}
 	if len(c.Pinned) > 0 {
 		gone, err := store.MissingVersions(ctx, tx, tenant, c.Pinned)
 		if err != nil {
 			return err
 		}
-		var differs []string
 		for _, v := range gone {
-			differs = append(differs, fmt.Sprintf("Version %d of the %s “%s” is gone.", v.Version, v.Kind.Word(), v.Name))
+			differs = append(differs, fmt.Sprintf("Version %d of the %s “%s” was deleted or withdrawn.", v.Version, v.Kind.Word(), v.Name))
 		}
-		if len(differs) > 0 {
-			return &stale{differs}
-		}
+	}
+	if len(differs) > 0 {
+		return &stale{differs}
+	}
+	return nil
+}
+
+// revalidate returns errClusterChanged, *stale or Exhausted unless the catalog, the numbers of
+// nodes and the quota are still what the draft needs. The caller holds the cluster,
+// and what lockQuota locks.
+func (c *change) revalidate(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, cluster loom.ClusterID) error {
+	if err := c.checkVersions(ctx, tx, tenant); err != nil {
+		return err
 	}
 	if made := c.added(); len(made) > 0 && c.Followed == nil {
 		next, err := store.NextNodeNumber(ctx, tx, tenant, cluster)

@@ -50,7 +50,7 @@ type change struct {
 	// catalog entries that must still be the newest ones.
 	Types    loom.TypeSettings    `json:"types"`
 	Versions []store.EntryVersion `json:"versions"`
-	// Pinned are versions that an update brings, which must still be there.
+	// Pinned are versions that the request names or an update brings, which must still be there.
 	Pinned []store.EntryVersion `json:"pinned,omitempty"`
 	// OnFailure is what a failure of the operation does, "" where there is no operation.
 	OnFailure string `json:"onFailure"`

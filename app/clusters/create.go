@@ -220,12 +220,8 @@ func summarizeCreate(v *PreviewView) string {
 
 func (u *Clusters) applyCreate(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, c *change, secrets map[string][]byte) (loom.OperationRef, error) {
 	var none loom.OperationRef
-	now, err := store.NewestVersions(ctx, tx, actor.Tenant, c.Versions)
-	if err != nil {
+	if err := c.checkVersions(ctx, tx, actor.Tenant); err != nil {
 		return none, err
-	}
-	if differs := compareVersions(c.Versions, now); len(differs) > 0 {
-		return none, &stale{differs}
 	}
 	quota, err := store.QuotaUse(ctx, tx, actor.Tenant)
 	if err != nil {
@@ -284,6 +280,8 @@ type prepared struct {
 	fields providerFields
 	lease  int64
 	config map[string]any
+	// pinned is the version of the template that the request names.
+	pinned []store.EntryVersion
 	// partly says that settings may be missing: a template is tried.
 	partly bool
 	errs   []loom.FieldError
@@ -304,7 +302,11 @@ func (u *Clusters) prepare(ctx context.Context, actor loom.Actor, in loom.Create
 	if err != nil {
 		return p, err
 	}
-	cv, err := u.readCatalog(ctx, actor.Tenant, in.Template, in.Provider)
+	named, err := u.templateVersion(ctx, actor, p)
+	if err != nil {
+		return p, err
+	}
+	cv, err := u.readCatalogWith(ctx, actor.Tenant, in.Template, named, in.Provider)
 	if cv != nil {
 		p.view = cv
 		p.hopeless = append(checkNamed(in.Services, contains(cv.services)), cv.missing(in.Services)...)
@@ -332,6 +334,27 @@ func (u *Clusters) prepare(ctx context.Context, actor loom.Actor, in loom.Create
 		p.errs = append(p.errs, loom.FieldError{Field: "provider", Message: p.fields.incomplete})
 	}
 	return p, nil
+}
+
+// templateVersion reads the version of a template that a request names, nil where it names none.
+// Errors: NotFound about the field; Forbidden for one that is not released.
+func (u *Clusters) templateVersion(ctx context.Context, actor loom.Actor, p *prepared) (*loom.Template, error) {
+	in := p.in
+	if in.TemplateVersion <= 0 {
+		return nil, nil
+	}
+	stored, err := store.CatalogEntry(ctx, u.db, actor.Tenant, loom.KindTemplate, in.Template, in.TemplateVersion)
+	if isNotFound(err) {
+		return nil, missing("clusterTemplateVersion", "%s", loom.AsError(err).Message)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !stored.Released && actor.May(loom.Publish.Reading(), actor.InTenant()) != nil {
+		return nil, loom.NewError(loom.Forbidden, "Version %d of the template “%s” is not released. Only administrators can create clusters from it.", in.TemplateVersion, in.Template)
+	}
+	p.pinned = []store.EntryVersion{{Kind: loom.KindTemplate, Name: in.Template, Version: in.TemplateVersion, Unreleased: !stored.Released}}
+	return stored.Entry.(*loom.Template), nil
 }
 
 func (p *prepared) checkLease(settings loom.Settings) {
@@ -411,6 +434,10 @@ func (p *prepared) layoutChange(id loom.ClusterID, layout loom.Layout) *change {
 	c := newChange(PreviewInput{Kind: loom.ChangeCreate, Create: p.in}, kinds[loom.ChangeCreate])
 	c.Cluster, c.Name, c.Template, c.After.Template = id, p.in.Name, cv.template.Base, &cv.template
 	c.Provider, c.Versions = cv.provider, slices.Clone(cv.used)
+	if len(p.pinned) > 0 {
+		c.Pinned = p.pinned
+		c.Versions = slices.DeleteFunc(c.Versions, func(v store.EntryVersion) bool { return v.Kind == loom.KindTemplate && v.Name == p.in.Template })
+	}
 	c.New = &newCluster{Layout: layout, Suffix: cmp.Or(p.in.DNSSuffix, cv.template.Defaults.DNSSuffix)}
 	c.After.Services = map[string]loom.Service{}
 	for _, name := range cv.serviceNames(p.in.Services) {

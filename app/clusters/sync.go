@@ -147,12 +147,8 @@ func (u *Clusters) sync(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, seen
 	if cluster.Revision != seen.Revision {
 		return errClusterChanged
 	}
-	now, err := store.NewestVersions(ctx, tx, actor.Tenant, c.Versions)
-	if err != nil {
+	if err := c.checkVersions(ctx, tx, actor.Tenant); err != nil {
 		return err
-	}
-	if differs := compareVersions(c.Versions, now); len(differs) > 0 {
-		return &stale{differs}
 	}
 	services := c.After.Services
 	if sameJSON(checksOf(c.Before.Services), checksOf(services)) {

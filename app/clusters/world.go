@@ -8,7 +8,7 @@ import (
 	"loom/app/store"
 )
 
-// world is the catalog that changes lead to: the newest version of each entry, or another
+// world is the catalog that changes lead to: the newest released version of each entry, or another
 // one in its place.
 type world struct {
 	templates map[string]*loom.Template
@@ -21,9 +21,9 @@ type world struct {
 	offered []string
 }
 
-// readWorld reads the newest entries of some kinds of a tenant.
+// readWorld reads the newest released entries of some kinds of a tenant.
 func (u *Clusters) readWorld(ctx context.Context, tenant loom.TenantID, kinds ...loom.EntityKind) (*world, error) {
-	stored, err := store.NewestCatalogEntries(ctx, u.db, tenant, kinds...)
+	stored, err := store.ReleasedCatalogEntries(ctx, u.db, tenant, kinds...)
 	if err != nil {
 		return nil, err
 	}
@@ -94,11 +94,11 @@ func (w *world) template(name string, use func(kind loom.EntityKind, e *loom.Bas
 	})
 }
 
-// readVersions takes versions of entries into a world. NotFound about the field of the request
+// readVersions takes released versions of entries into a world. NotFound about the field of the request
 // for a version that is not there.
 func (u *Clusters) readVersions(ctx context.Context, tenant loom.TenantID, w *world, entries []store.EntryVersion) error {
 	for i, named := range entries {
-		stored, err := store.CatalogEntry(ctx, u.db, tenant, named.Kind, named.Name, named.Version)
+		stored, err := store.ReleasedCatalogEntry(ctx, u.db, tenant, named.Kind, named.Name, named.Version)
 		if isNotFound(err) {
 			return missing(fmt.Sprintf("entries[%d]", i), "%s", loom.AsError(err).Message)
 		}

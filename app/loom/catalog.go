@@ -80,9 +80,19 @@ type Entry interface {
 // Meta gives the shared fields.
 func (b *Base) Meta() *Base { return b }
 
-// VersionInfo says who stored a version of a catalog entry, and when.
+// VersionInfo says who saved a version of a catalog entry, and when.
 type VersionInfo struct {
 	Version int
 	Author  UserID
 	Time    time.Time
+	// Released reports whether clusters can be made of it and changed to it.
+	Released bool
+	// Deprecation is a message to the owners of clusters on it, "" for none.
+	Deprecation string
+	// Clusters is how many clusters are on it; only lists of versions of templates and services
+	// know it.
+	Clusters int
 }
+
+// MaxDeprecation is how many characters the message of a deprecated version has at most.
+const MaxDeprecation = 500

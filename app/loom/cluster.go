@@ -107,7 +107,7 @@ type ClusterSummary struct {
 	// Ended is when the last operation of a terminated cluster ended, the zero time for
 	// any other.
 	Ended time.Time
-	// NewestTemplate is the newest version of the template, 0 when it is gone.
+	// NewestTemplate is the newest released version of the template, 0 where there is none.
 	NewestTemplate int
 	Revision       int
 	Protected      bool
@@ -129,15 +129,17 @@ func LeaseSoon(created, expires, now time.Time) bool {
 // CreateInput is a request for a new cluster. Empty texts
 // and empty lists count as unset.
 type CreateInput struct {
-	Name           string
-	Template       string
-	Machines       int
-	Description    string
-	Provider       string
-	ProviderFields map[string]any
-	Services       []string
-	HardwareType   string
-	ImageType      string
+	Name     string
+	Template string
+	// TemplateVersion is 0 for the newest released version.
+	TemplateVersion int `json:",omitempty"`
+	Machines        int
+	Description     string
+	Provider        string
+	ProviderFields  map[string]any
+	Services        []string
+	HardwareType    string
+	ImageType       string
 	// LeaseMillis is the wanted initial lease; -1 means the template's, 0 for ever.
 	LeaseMillis int64
 	DNSSuffix   string
@@ -159,6 +161,9 @@ func (in *CreateInput) Validate(maxMachines int) []FieldError {
 	errs := CheckName("name", in.Name)
 	if in.Template == "" {
 		errs = append(errs, FieldError{"clusterTemplate", "Choose a template."})
+	}
+	if in.TemplateVersion < 0 {
+		errs = append(errs, FieldError{"clusterTemplateVersion", "A version is 1 or more. Leave it out for the newest."})
 	}
 	switch {
 	case in.Machines <= 0:

@@ -26,6 +26,18 @@ type catalogRow struct {
 	Body      json.RawMessage `db:"body"`
 	CreatedAt time.Time       `db:"created_at"`
 	CreatedBy string          `db:"created_by"`
+	Released  bool            `db:"released"`
+	// Deprecation is a message to the owners of clusters on this version.
+	Deprecation string `db:"deprecation"`
+	Clusters    int    `db:"clusters"`
+}
+
+// versionColumns are those of catalogRow that a version has by itself.
+const versionColumns = `version, created_at, created_by, released, deprecation`
+
+func (r catalogRow) info() loom.VersionInfo {
+	return loom.VersionInfo{Version: r.Version, Author: loom.UserID(r.CreatedBy), Time: r.CreatedAt,
+		Released: r.Released, Deprecation: r.Deprecation, Clusters: r.Clusters}
 }
 
 // entry converts a row; the version of the row wins over that of the body.
@@ -36,7 +48,7 @@ func (r catalogRow) entry() (StoredEntry, error) {
 		return StoredEntry{}, err
 	}
 	e.Meta().Version = r.Version
-	return StoredEntry{Kind: kind, Entry: e, VersionInfo: loom.VersionInfo{Version: r.Version, Author: loom.UserID(r.CreatedBy), Time: r.CreatedAt}}, nil
+	return StoredEntry{Kind: kind, Entry: e, VersionInfo: r.info()}, nil
 }
 
 // lockCatalog shares the tenant's catalog with other writers of single names and
@@ -74,15 +86,25 @@ func LockCatalog(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID) error {
 	return wrap(err, "lock the catalog")
 }
 
-const newestCatalogEntry = `
-SELECT kind, version, body, created_at, created_by FROM catalog_versions
-WHERE tenant_id = $1 AND kind = $2 AND name = $3 AND ($4 = 0 OR version = $4)
+const catalogEntry = `
+SELECT kind, body, ` + versionColumns + ` FROM catalog_versions
+WHERE tenant_id = $1 AND kind = $2 AND name = $3 AND ($4 = 0 OR version = $4) AND (released OR NOT $5)
 ORDER BY version DESC LIMIT 1`
 
-// CatalogEntry reads one version, 0 for the newest. NotFound names kind and name.
+// CatalogEntry reads one version, 0 for the newest, released or not. NotFound names kind and name.
 func CatalogEntry(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, kind loom.EntityKind, name string, version int) (StoredEntry, error) {
+	return readCatalogEntry(ctx, q, tenant, kind, name, version, false)
+}
+
+// ReleasedCatalogEntry reads one version that is released, 0 for the newest of these. NotFound
+// names kind and name.
+func ReleasedCatalogEntry(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, kind loom.EntityKind, name string, version int) (StoredEntry, error) {
+	return readCatalogEntry(ctx, q, tenant, kind, name, version, true)
+}
+
+func readCatalogEntry(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, kind loom.EntityKind, name string, version int, released bool) (StoredEntry, error) {
 	var row catalogRow
-	err := sqlx.GetContext(ctx, q, &row, newestCatalogEntry, tenant, kind, name, version)
+	err := sqlx.GetContext(ctx, q, &row, catalogEntry, tenant, kind, name, version, released)
 	if err = wrap(err, "read %s %s", kind, name); err != nil {
 		if errors.Is(err, loom.NotFound) {
 			if version != 0 {
@@ -96,18 +118,28 @@ func CatalogEntry(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, 
 }
 
 const newestCatalogEntries = `
-SELECT DISTINCT ON (kind, name) kind, version, body, created_at, created_by FROM catalog_versions
-WHERE tenant_id = $1 AND kind = ANY ($2)
+SELECT DISTINCT ON (kind, name) kind, body, ` + versionColumns + ` FROM catalog_versions
+WHERE tenant_id = $1 AND kind = ANY ($2) AND (released OR NOT $3)
 ORDER BY kind, name, version DESC`
 
-// NewestCatalogEntries reads the newest version of every entry of some kinds, by
-// kind and name.
+// NewestCatalogEntries reads the newest version of every entry of some kinds, released or not,
+// by kind and name.
 func NewestCatalogEntries(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, kinds ...loom.EntityKind) ([]StoredEntry, error) {
+	return readCatalogEntries(ctx, q, tenant, false, kinds...)
+}
+
+// ReleasedCatalogEntries reads the newest released version of every entry of some kinds, by kind
+// and name: what clusters are made of.
+func ReleasedCatalogEntries(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, kinds ...loom.EntityKind) ([]StoredEntry, error) {
+	return readCatalogEntries(ctx, q, tenant, true, kinds...)
+}
+
+func readCatalogEntries(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, released bool, kinds ...loom.EntityKind) ([]StoredEntry, error) {
 	if err := holdCatalog(ctx, q, tenant, kinds...); err != nil {
 		return nil, err
 	}
 	var rows []catalogRow
-	err := sqlx.SelectContext(ctx, q, &rows, newestCatalogEntries, tenant, pq.Array(kinds))
+	err := sqlx.SelectContext(ctx, q, &rows, newestCatalogEntries, tenant, pq.Array(kinds), released)
 	if err != nil {
 		return nil, wrap(err, "read the catalog")
 	}
@@ -174,22 +206,58 @@ func convertCatalog(rows []catalogRow) ([]StoredEntry, error) {
 	return entries, nil
 }
 
+// Clusters keep versions of their template and of their services.
 const catalogVersions = `
-SELECT version, created_at, created_by FROM catalog_versions
-WHERE tenant_id = $1 AND kind = $2 AND name = $3
+SELECT ` + versionColumns + `, CASE kind
+    WHEN 'clustertemplates' THEN (SELECT count(*) FROM clusters c WHERE c.tenant_id = v.tenant_id AND c.status <> 'terminated'
+        AND c.template_name = v.name AND c.template_version = v.version)
+    WHEN 'services' THEN (SELECT count(*) FROM clusters c WHERE c.tenant_id = v.tenant_id AND c.status <> 'terminated'
+        AND jsonb_exists(c.services, v.name) AND (c.services->v.name->>'version')::int = v.version)
+    ELSE 0 END AS clusters
+FROM catalog_versions v
+WHERE tenant_id = $1 AND kind = $2 AND name = $3 AND (released OR NOT $4)
 ORDER BY version DESC`
 
-// CatalogVersions lists who stored which version of a name, newest first.
-func CatalogVersions(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, kind loom.EntityKind, name string) ([]loom.VersionInfo, error) {
+// CatalogVersions lists the versions of a name, newest first, only released ones where that is
+// asked for: who saved each, and how many clusters are on it.
+func CatalogVersions(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, kind loom.EntityKind, name string, released bool) ([]loom.VersionInfo, error) {
 	var rows []catalogRow
-	if err := sqlx.SelectContext(ctx, q, &rows, catalogVersions, tenant, kind, name); err != nil {
+	if err := sqlx.SelectContext(ctx, q, &rows, catalogVersions, tenant, kind, name, released); err != nil {
 		return nil, wrap(err, "read versions of %s %s", kind, name)
 	}
 	infos := make([]loom.VersionInfo, len(rows))
 	for i, r := range rows {
-		infos[i] = loom.VersionInfo{Version: r.Version, Author: loom.UserID(r.CreatedBy), Time: r.CreatedAt}
+		infos[i] = r.info()
 	}
 	return infos, nil
+}
+
+const setReleased = `
+UPDATE catalog_versions SET released = $5
+WHERE tenant_id = $1 AND kind = $2 AND name = $3 AND version = $4 AND released <> $5`
+
+// SetReleased releases or withdraws a version, and reports whether that changed anything.
+func SetReleased(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, kind loom.EntityKind, name string, version int, released bool) (bool, error) {
+	return changesRow(ctx, tx, setReleased, "release %s %s version %d", tenant, kind, name, version, released)
+}
+
+const setDeprecation = `
+UPDATE catalog_versions SET deprecation = $5
+WHERE tenant_id = $1 AND kind = $2 AND name = $3 AND version = $4 AND deprecation <> $5`
+
+// SetDeprecation gives a version a message to the owners of clusters on it, "" for none, and
+// reports whether that changed anything.
+func SetDeprecation(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, kind loom.EntityKind, name string, version int, message string) (bool, error) {
+	return changesRow(ctx, tx, setDeprecation, "deprecate %s %s version %d", tenant, kind, name, version, message)
+}
+
+func changesRow(ctx context.Context, tx *sqlx.Tx, statement, what string, tenant loom.TenantID, kind loom.EntityKind, name string, version int, value any) (bool, error) {
+	result, err := tx.ExecContext(ctx, statement, tenant, kind, name, version, value)
+	if err != nil {
+		return false, wrap(err, what, kind, name, version)
+	}
+	n, err := result.RowsAffected()
+	return n > 0, err
 }
 
 // CatalogVersionNumber gives the highest version of a name, 0 when there is none.
@@ -203,11 +271,11 @@ func CatalogVersionNumber(ctx context.Context, q sqlx.ExtContext, tenant loom.Te
 // adds to a body does not count.
 const catalogUnchanged = `
 SELECT coalesce((
-	SELECT (body - 'version' - 'sealed') = ($4::jsonb - 'version' - 'sealed') FROM catalog_versions
+	SELECT released AND (body - 'version' - 'sealed') = ($4::jsonb - 'version' - 'sealed') FROM catalog_versions
 	WHERE tenant_id = $1 AND kind = $2 AND name = $3 ORDER BY version DESC LIMIT 1
 ), false)`
 
-// CatalogUnchanged reports whether the newest version of an entry says the same
+// CatalogUnchanged reports whether the newest version of an entry is released and says the same
 // as entry does, version and names of sealed fields left aside.
 func CatalogUnchanged(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, kind loom.EntityKind, entry loom.Entry) (bool, error) {
 	body, err := json.Marshal(entry)
@@ -224,7 +292,7 @@ INSERT INTO catalog_versions (tenant_id, kind, name, version, body, created_by, 
 VALUES ($1, $2, $3, $4, $5, $6, $7)
 RETURNING created_at`
 
-// InsertCatalogVersion stores an entry as the version that its Meta says; the
+// InsertCatalogVersion stores an entry as the version that its Meta says, released; the
 // caller holds the lock of the name.
 func InsertCatalogVersion(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, kind loom.EntityKind, entry loom.Entry, by loom.UserID) (loom.VersionInfo, error) {
 	body, err := json.Marshal(entry)
@@ -232,7 +300,7 @@ func InsertCatalogVersion(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID
 		return loom.VersionInfo{}, err
 	}
 	meta := entry.Meta()
-	info := loom.VersionInfo{Version: meta.Version, Author: by}
+	info := loom.VersionInfo{Version: meta.Version, Author: by, Released: true}
 	err = tx.GetContext(ctx, &info.Time, insertCatalogVersion, tenant, kind, meta.Name, meta.Version, string(body), by,
 		len(body)+places.WeightOfValue*loom.JSONValues(body))
 	return info, wrap(err, "store %s %s version %d", kind, meta.Name, meta.Version)
@@ -261,10 +329,10 @@ func DeleteCatalogBut(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, pr
 const copyCatalog = `
 INSERT INTO catalog_versions (tenant_id, kind, name, version, body, created_by, weight)
 SELECT DISTINCT ON (kind, name) $2, kind, name, 1, jsonb_set(body, '{version}', '1'), $4, weight FROM catalog_versions
-WHERE tenant_id = $1 AND kind = ANY ($3)
+WHERE tenant_id = $1 AND kind = ANY ($3) AND released
 ORDER BY kind, name, version DESC`
 
-// CopyCatalogAllTenants copies the newest version of every entry of some kinds
+// CopyCatalogAllTenants copies the newest released version of every entry of some kinds
 // to another tenant, as version 1. Sealed fields are not part of it.
 func CopyCatalogAllTenants(ctx context.Context, tx *sqlx.Tx, from, to loom.TenantID, by loom.UserID, kinds ...loom.EntityKind) error {
 	_, err := tx.ExecContext(ctx, copyCatalog, from, to, pq.Array(kinds), by)
@@ -278,7 +346,7 @@ type ProviderVersion struct {
 }
 
 const providerVersions = `
-SELECT tenant_id, kind, version, body, created_at, created_by FROM catalog_versions
+SELECT tenant_id, kind, body, ` + versionColumns + ` FROM catalog_versions
 WHERE kind = 'providers' AND body->>'providertype' = $1
 ORDER BY tenant_id, name, version DESC
 FOR UPDATE`
@@ -328,7 +396,7 @@ func ReplaceProviderVersion(ctx context.Context, tx *sqlx.Tx, tenant loom.Tenant
 	return wrap(err, "rewrite provider %s version %d", p.Name, p.Version)
 }
 
-// TemplateLookup finds the newest parts of templates in a tenant's catalog, for
+// TemplateLookup finds the newest released parts of templates in a tenant's catalog, for
 // loom.ResolveTemplate and loom.MergeTemplate.
 func TemplateLookup(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) loom.TemplateLookup {
 	return loom.TemplateLookup{
@@ -357,9 +425,9 @@ func AutomatorType(ctx context.Context, q sqlx.ExtContext, name string) (loom.Pl
 	return entryOf[loom.PluginType](ctx, q, loom.SuperTenant, loom.KindAutomatorType, name)
 }
 
-// Services reads the newest version of all services of a tenant by name.
+// Services reads the newest released version of all services of a tenant by name.
 func Services(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) (map[string]loom.Service, error) {
-	list, err := NewestCatalogEntries(ctx, q, tenant, loom.KindService)
+	list, err := ReleasedCatalogEntries(ctx, q, tenant, loom.KindService)
 	if err != nil {
 		return nil, err
 	}
@@ -370,10 +438,10 @@ func Services(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) (map
 	return byName, nil
 }
 
-// entryOf reads a newest version as its own type; T belongs to kind.
+// entryOf reads a newest released version as its own type; T belongs to kind.
 func entryOf[T any](ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, kind loom.EntityKind, name string) (T, error) {
 	var zero T
-	stored, err := CatalogEntry(ctx, q, tenant, kind, name, 0)
+	stored, err := ReleasedCatalogEntry(ctx, q, tenant, kind, name, 0)
 	if err != nil {
 		return zero, err
 	}

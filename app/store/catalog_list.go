@@ -19,6 +19,8 @@ type CatalogFilter struct {
 	Deprecated *bool
 	// Names, unless nil, are the entries that may be listed.
 	Names []string
+	// Released lists entries in their newest released version, and none without one.
+	Released bool
 }
 
 func (f CatalogFilter) names() any {
@@ -38,14 +40,14 @@ const (
 )
 
 // catalogListHead gives the newest versions that match. The orders below page
-// through them: $6 (time) and $7 (name) are the keys of the cursor, $8 the limit.
+// through them: $7 (time) and $8 (name) are the keys of the cursor, $9 the limit.
 const catalogListHead = `
 WITH newest AS (
-	SELECT DISTINCT ON (name) kind, name, version, body, created_at, created_by FROM catalog_versions
-	WHERE tenant_id = $1 AND kind = $2
+	SELECT DISTINCT ON (name) kind, name, body, ` + versionColumns + ` FROM catalog_versions
+	WHERE tenant_id = $1 AND kind = $2 AND (released OR NOT $6)
 	ORDER BY name, version DESC
 ), matching AS (
-	SELECT kind, name, version, body, created_at, created_by FROM newest
+	SELECT * FROM newest
 	WHERE ($3 = '' OR NOT EXISTS (
 		SELECT FROM regexp_split_to_table(lower($3), '\s+') AS word
 		WHERE word <> '' AND position(word IN lower(concat_ws(' ', name, body->>'label', body->>'description'))) = 0))
@@ -53,16 +55,16 @@ WITH newest AS (
 	AND ($5::text[] IS NULL OR name = ANY ($5))
 )`
 
-const catalogListTail = ` SELECT kind, version, body, created_at, created_by FROM matching WHERE $6::timestamptz IS NOT NULL AND `
+const catalogListTail = ` SELECT kind, body, ` + versionColumns + ` FROM matching WHERE $7::timestamptz IS NOT NULL AND `
 
 var catalogListOrders = map[CatalogSort]map[bool]string{ // forwards?
 	CatalogByName: {
-		true:  `($7 = '' OR name > $7) ORDER BY name LIMIT $8`,
-		false: `($7 = '' OR name < $7) ORDER BY name DESC LIMIT $8`,
+		true:  `($8 = '' OR name > $8) ORDER BY name LIMIT $9`,
+		false: `($8 = '' OR name < $8) ORDER BY name DESC LIMIT $9`,
 	},
 	CatalogByUpdateTime: {
-		true:  `($7 = '' OR (created_at, name) < ($6, $7)) ORDER BY created_at DESC, name DESC LIMIT $8`,
-		false: `($7 = '' OR (created_at, name) > ($6, $7)) ORDER BY created_at, name LIMIT $8`,
+		true:  `($8 = '' OR (created_at, name) < ($7, $8)) ORDER BY created_at DESC, name DESC LIMIT $9`,
+		false: `($8 = '' OR (created_at, name) > ($7, $8)) ORDER BY created_at, name LIMIT $9`,
 	},
 }
 
@@ -84,7 +86,7 @@ func CatalogPage(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, k
 		max = limit + 1
 	}
 	var rows []catalogRow
-	if err := sqlx.SelectContext(ctx, q, &rows, catalogListHead+catalogListTail+order, tenant, kind, f.Q, f.Deprecated, f.names(), at, name, max); err != nil {
+	if err := sqlx.SelectContext(ctx, q, &rows, catalogListHead+catalogListTail+order, tenant, kind, f.Q, f.Deprecated, f.names(), f.Released, at, name, max); err != nil {
 		return nil, false, 0, wrap(err, "list %s", kind)
 	}
 	if limit >= 0 && len(rows) > limit {
@@ -96,7 +98,7 @@ func CatalogPage(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, k
 	if entries, err = convertCatalog(rows); err != nil {
 		return nil, false, 0, err
 	}
-	err = sqlx.GetContext(ctx, q, &total, catalogListHead+` SELECT count(*) FROM matching`, tenant, kind, f.Q, f.Deprecated, f.names())
+	err = sqlx.GetContext(ctx, q, &total, catalogListHead+` SELECT count(*) FROM matching`, tenant, kind, f.Q, f.Deprecated, f.names(), f.Released)
 	return entries, more, total, wrap(err, "count %s", kind)
 }
 
@@ -112,7 +114,7 @@ WITH words AS MATERIALIZED (
 	SELECT word FROM regexp_split_to_table(lower($3), '\s+') AS word WHERE word <> ''
 ), newest AS (
 	SELECT DISTINCT ON (kind, name) kind, name, body FROM catalog_versions
-	WHERE tenant_id = $1 AND kind = ANY ($2::text[])
+	WHERE tenant_id = $1 AND kind = ANY ($2::text[]) AND (released OR $4)
 	ORDER BY kind, name, version DESC
 )
 SELECT n.kind, n.name FROM newest n
@@ -123,10 +125,10 @@ ORDER BY array_position($2::text[], n.kind), n.name LIMIT $5`
 
 // FindCatalog gives the entries of several kinds that have all words of a text in name,
 // label or description, any case: the first limit of them, kind by kind in the order of
-// kinds and by name, deprecated ones only where that is asked for.
-func FindCatalog(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, kinds []loom.EntityKind, text string, deprecated bool, limit int) ([]FoundEntry, error) {
+// kinds and by name; deprecated and unreleased ones only where all are asked for.
+func FindCatalog(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, kinds []loom.EntityKind, text string, all bool, limit int) ([]FoundEntry, error) {
 	var found []FoundEntry
-	err := sqlx.SelectContext(ctx, q, &found, findCatalog, tenant, textArray(kinds), text, deprecated, limit)
+	err := sqlx.SelectContext(ctx, q, &found, findCatalog, tenant, textArray(kinds), text, all, limit)
 	return found, wrap(err, "search the catalog")
 }
 

@@ -209,30 +209,34 @@ type EntryVersion struct {
 	Kind    loom.EntityKind `db:"kind" json:"kind"`
 	Name    string          `db:"name" json:"name"`
 	Version int             `db:"version" json:"version"`
+	// Unreleased is set for one that was not released when it was read.
+	Unreleased bool `db:"unreleased" json:"unreleased,omitempty"`
 }
 
 const missingVersions = `
-SELECT w.kind, w.name, w.version FROM unnest($2::text[], $3::text[], $4::int[]) AS w(kind, name, version)
-WHERE NOT EXISTS (SELECT FROM catalog_versions v WHERE v.tenant_id = $1 AND v.kind = w.kind AND v.name = w.name AND v.version = w.version)`
+SELECT w.kind, w.name, w.version FROM unnest($2::text[], $3::text[], $4::int[], $5::boolean[]) AS w(kind, name, version, unreleased)
+WHERE NOT EXISTS (SELECT FROM catalog_versions v WHERE v.tenant_id = $1 AND v.kind = w.kind AND v.name = w.name AND v.version = w.version
+    AND (v.released OR w.unreleased))`
 
-// MissingVersions returns those of the versions that the catalog of a tenant does not have.
+// MissingVersions returns those of the versions that were deleted or withdrawn.
 func MissingVersions(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, named []EntryVersion) ([]EntryVersion, error) {
 	var kinds, names []string
 	var versions []int64
+	var unreleased []bool
 	for _, n := range named {
-		kinds, names, versions = append(kinds, string(n.Kind)), append(names, n.Name), append(versions, int64(n.Version))
+		kinds, names, versions, unreleased = append(kinds, string(n.Kind)), append(names, n.Name), append(versions, int64(n.Version)), append(unreleased, n.Unreleased)
 	}
 	var gone []EntryVersion
-	err := sqlx.SelectContext(ctx, q, &gone, missingVersions, tenant, pq.Array(kinds), pq.Array(names), pq.Array(versions))
+	err := sqlx.SelectContext(ctx, q, &gone, missingVersions, tenant, pq.Array(kinds), pq.Array(names), pq.Array(versions), pq.Array(unreleased))
 	return gone, wrap(err, "look for %d versions of catalog entries", len(named))
 }
 
 const newestVersions = `
 SELECT w.kind, w.name, coalesce((SELECT max(v.version) FROM catalog_versions v
-        WHERE v.tenant_id = w.tenant_id AND v.kind = w.kind AND v.name = w.name), 0) AS version
+        WHERE v.tenant_id = w.tenant_id AND v.kind = w.kind AND v.name = w.name AND v.released), 0) AS version
 FROM unnest($1::text[], $2::text[], $3::text[]) AS w(tenant_id, kind, name)`
 
-// NewestVersions reads the newest version numbers of the named entries, 0 for
+// NewestVersions reads the newest released version numbers of the named entries, 0 for
 // one that is gone. Plugin types are looked up where they are global.
 func NewestVersions(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, named []EntryVersion) ([]EntryVersion, error) {
 	var tenants, kinds, names []string

@@ -128,7 +128,7 @@ SELECT c.id, c.tenant_id, c.owner_id, c.name, c.description, c.status, c.created
        coalesce(tb.icon, '') AS template_icon, c.template_version, c.service_names AS services, jsonb_path_exists(c.template, '$.links[*]') AS linked, c.latest_operation,
        coalesce(o.action, '') AS action, coalesce(o.status, '') AS operation_status, o.started_at AS operation_started, o.ended_at AS operation_ended,
        coalesce(p.total, 0) AS total, coalesce(p.done, 0) AS done, c.protected, c.revision,
-       coalesce((SELECT max(v.version) FROM catalog_versions v WHERE v.tenant_id = c.tenant_id AND v.kind = 'clustertemplates' AND v.name = c.template_name), 0) AS newest_template,
+       coalesce((SELECT max(v.version) FROM catalog_versions v WHERE v.tenant_id = c.tenant_id AND v.kind = 'clustertemplates' AND v.name = c.template_name AND v.released), 0) AS newest_template,
        ` + clusterHealth + ` AS health, h.since AS health_since, CASE WHEN h.status IN ('degraded', 'failing') THEN (SELECT max(nh.checked_at) FROM node_health nh WHERE nh.cluster_id = c.id AND (nh.status IN ('failing', 'unreachable', 'stopped', 'gone') OR nh.drift <> '[]'))
             WHEN h.status IS NOT NULL THEN (SELECT min(least(nh.checked_at, CASE WHEN nh.status = 'healthy' THEN (
                  SELECT min((s->>'passedAt')::timestamptz) FROM jsonb_path_query(nh.services, '$.* ? (@.status == "passing")') s) END)) FROM node_health nh WHERE nh.cluster_id = c.id) END AS checked_at,

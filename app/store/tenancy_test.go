@@ -48,6 +48,20 @@ var trespassers = map[string]trespasser{
 	"CatalogEntry": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 		return store.CatalogEntry(ctx, tx, t, loom.KindService, mark, 0)
 	},
+	"ReleasedCatalogEntry": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		return store.ReleasedCatalogEntry(ctx, tx, t, loom.KindService, mark, 0)
+	},
+	"ReleasedCatalogEntries": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		return store.ReleasedCatalogEntries(ctx, tx, t, loom.EntityKinds...)
+	},
+	"SetReleased": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		changed, err := store.SetReleased(ctx, tx, t, loom.KindService, mark, 1, false)
+		return leak(changed), err
+	},
+	"SetDeprecation": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		changed, err := store.SetDeprecation(ctx, tx, t, loom.KindService, mark, 1, "old")
+		return leak(changed), err
+	},
 	"NewestCatalogEntries": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 		return store.NewestCatalogEntries(ctx, tx, t, loom.EntityKinds...)
 	},
@@ -63,7 +77,7 @@ var trespassers = map[string]trespasser{
 		return leak(len(all) > 0), nil
 	},
 	"CatalogVersions": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
-		infos, err := store.CatalogVersions(ctx, tx, t, loom.KindService, mark)
+		infos, err := store.CatalogVersions(ctx, tx, t, loom.KindService, mark, false)
 		return leak(len(infos) > 0), err
 	},
 	"CatalogVersionNumber": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {

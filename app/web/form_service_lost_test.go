@@ -17,7 +17,7 @@ func TestScriptsThatAreNotThere(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)
 	v := r.signedIn("demo", "admin")
-	_, _, err := r.catalog.Create(r.ctx, v.actor("demo"), loom.KindService, []byte(lonely))
+	_, _, err := r.catalog.Create(r.ctx, v.actor("demo"), loom.KindService, []byte(lonely), false)
 	check(t, err)
 	upload := `/admin/resources/new?name=lonely.sh&amp;plugin=automatortypes%2Fshell%2Fscripts`
 
@@ -54,7 +54,7 @@ func TestRunListsThatAreNotThere(t *testing.T) {
 	v := r.signedIn("demo", "admin")
 	check(t, r.catalog.RegisterTypes(r.ctx, nil, []loom.PluginType{chefsolo.Type()}))
 	_, _, err := r.catalog.Create(r.ctx, v.actor("demo"), loom.KindService,
-		[]byte(`{"name":"cooked","provisioner":{"actions":{"install":{"type":"chef-solo","fields":{"run_list":"recipe[nginx::default],role[site]"}}}}}`))
+		[]byte(`{"name":"cooked","provisioner":{"actions":{"install":{"type":"chef-solo","fields":{"run_list":"recipe[nginx::default],role[site]"}}}}}`), false)
 	check(t, err)
 	const book, role = `name=nginx&amp;plugin=automatortypes%2Fchef-solo%2Fcookbooks`, `name=site.json&amp;plugin=automatortypes%2Fchef-solo%2Froles`
 	page := v.get("/admin/services/cooked/edit").shows(t, 200, "The cookbook nginx is not there yet.", book, "The role site.json is not there yet.", role)
@@ -73,7 +73,7 @@ func TestServiceIntoTemplate(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)
 	v := r.signedIn("demo", "admin")
-	_, _, err := r.catalog.Create(r.ctx, v.actor("demo"), loom.KindService, []byte(lonely))
+	_, _, err := r.catalog.Create(r.ctx, v.actor("demo"), loom.KindService, []byte(lonely), false)
 	check(t, err)
 	v.get("/admin/services/nginx").shows(t, 200).hides(t, "Use it in a template")
 	v.get("/admin/services/lonely").shows(t, 200, "No template uses this service yet", `href="/admin/services/lonely/use"`)

@@ -45,6 +45,7 @@ type CatalogDocument struct {
 type ClusterCreate struct {
 	Name                 string            `json:"name" required:"true"`
 	ClusterTemplate      string            `json:"clusterTemplate" required:"true"`
+	TemplateVersion      int               `json:"clusterTemplateVersion" description:"The newest released version if left out. Administrators may name an unreleased one."`
 	Machines             int               `json:"numMachines" required:"true" description:"At least 1, within the template's size."`
 	Description          string            `json:"description"`
 	Provider             string            `json:"provider"`
@@ -58,6 +59,11 @@ type ClusterCreate struct {
 	ConfigPatch          map[string]any    `json:"configPatch" description:"Merge patch over the template's config; not with config."`
 	Labels               map[string]string `json:"labels"`
 	OnFailure            string            `json:"onFailure" enum:"keep,undo"`
+}
+
+// Deprecation is what ReadDeprecation reads.
+type Deprecation struct {
+	Message string `json:"message" required:"true" description:"What the owners of clusters on this version should know, at most 500 characters; empty to undeprecate it."`
 }
 
 // ClusterEdit is what ReadEdit reads.

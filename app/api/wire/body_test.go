@@ -24,6 +24,7 @@ func TestDescribedMembersAreRead(t *testing.T) {
 		read    func(body []byte) error
 	}{
 		"ClusterCreate": {lenient.Names[wire.ClusterCreate](), nil, func(b []byte) error { _, err := wire.ReadCreate(b); return err }},
+		"Deprecation":   {lenient.Names[wire.Deprecation](), nil, func(b []byte) error { _, err := wire.ReadDeprecation(b); return err }},
 		"ClusterEdit":   {lenient.Names[wire.ClusterEdit](), nil, func(b []byte) error { _, err := wire.ReadEdit(b); return err }},
 		"ExpiryChange":  {lenient.Names[wire.ExpiryChange](), nil, func(b []byte) error { _, err := wire.ReadExpiry(b); return err }},
 		"OperationRequest": {lenient.Names[wire.OperationRequest](), nil, func(b []byte) error {

@@ -47,18 +47,22 @@ func NewResourceName(r loom.ResourceSummary) ResourceName {
 	}
 }
 
-// VersionInfo says who stored a version of a catalog entry.
+// VersionInfo says who saved a version of a catalog entry, and whether it is in use.
 type VersionInfo struct {
 	Version int         `json:"version"`
 	Author  loom.UserID `json:"author"`
 	Time    int64       `json:"time" description:"Milliseconds since 1970."`
+	// Released reports whether clusters are made of it.
+	Released    bool   `json:"released" description:"New clusters and updates take the newest released version."`
+	Deprecation string `json:"deprecation" description:"A message to the owners of clusters on this version; empty for none."`
+	Clusters    int    `json:"clusters" description:"Clusters on this version. 0 but for templates and services."`
 }
 
 // NewVersions gives the wire form of a list of versions.
 func NewVersions(infos []loom.VersionInfo) []VersionInfo {
 	out := make([]VersionInfo, len(infos))
 	for i, v := range infos {
-		out[i] = VersionInfo{v.Version, v.Author, Millis(v.Time)}
+		out[i] = VersionInfo{v.Version, v.Author, Millis(v.Time), v.Released, v.Deprecation, v.Clusters}
 	}
 	return out
 }

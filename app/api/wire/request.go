@@ -17,6 +17,19 @@ func Empty(body []byte) bool {
 	return len(text) == 0 || string(text) == "null"
 }
 
+// ReadDeprecation reads the message of a deprecated version, "" for none. Invalid.
+func ReadDeprecation(body []byte) (string, error) {
+	o, err := lenient.Read(body)
+	if err != nil {
+		return "", err
+	}
+	message := o.Text("message")
+	if !o.Has("message") && o.Err() == nil {
+		o.Fail("message", "Enter a message, or an empty one to undeprecate the version.")
+	}
+	return message, o.Err()
+}
+
 // ReadCreate reads a request for a cluster. Invalid when some of it
 // cannot be read, then with what else is wrong with its shape; what reads well is for
 // the use case to check.
@@ -31,7 +44,7 @@ func ReadCreate(body []byte) (loom.CreateInput, error) {
 
 func readCreate(o *lenient.Object) loom.CreateInput {
 	in := loom.CreateInput{
-		Name: o.Text("name"), Template: o.Text("clusterTemplate"), Machines: o.Int("numMachines"), Description: o.Text("description"),
+		Name: o.Text("name"), Template: o.Text("clusterTemplate"), TemplateVersion: o.Int("clusterTemplateVersion"), Machines: o.Int("numMachines"), Description: o.Text("description"),
 		Provider: o.Text("provider"), ProviderFields: o.FreeObject("providerFields"), Services: o.Texts("services"),
 		HardwareType: o.Text("hardwaretype"), ImageType: o.Text("imagetype"), LeaseMillis: loom.TemplateLease,
 		DNSSuffix: o.Text("dnsSuffix"), Config: o.FreeObject("config"), ConfigPatch: o.FreeObject("configPatch"), OnFailure: o.Text("onFailure"),

@@ -26,7 +26,7 @@ func (s *Server) catalogGallery(w http.ResponseWriter, r *http.Request, actor lo
 	q := r.URL.Query()
 	deprecated := false
 	list, err := s.Catalog.Entries(r.Context(), actor, loom.KindTemplate, catalog.ListInput{
-		Page: loom.Page{Limit: galleryRows, After: q.Get("after"), Before: q.Get("before")}, Q: q.Get(catalogview.FieldQ), Deprecated: &deprecated,
+		Page: loom.Page{Limit: galleryRows, After: q.Get("after"), Before: q.Get("before")}, Q: q.Get(catalogview.FieldQ), Deprecated: &deprecated, Released: true,
 	})
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (s *Server) resolved(ctx context.Context, actor loom.Actor, stored loom.Tem
 // catalogTemplate shows one template, or with ?as=json the stored document.
 func (s *Server) catalogTemplate(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	name := route.Segment(r.PathValue("template"))
-	entry, info, err := s.Catalog.Entry(r.Context(), actor, loom.KindTemplate, name, 0)
+	entry, info, err := s.Catalog.Released(r.Context(), actor, loom.KindTemplate, name)
 	if err != nil {
 		return err
 	}

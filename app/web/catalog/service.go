@@ -18,7 +18,7 @@ import (
 func (s *Server) catalogServices(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	q, deprecated := r.URL.Query(), false
 	list, err := s.Catalog.Entries(r.Context(), actor, loom.KindService, catalog.ListInput{
-		Page: loom.Page{Limit: s.PageRows(r), After: q.Get("after"), Before: q.Get("before")}, Q: q.Get(catalogview.FieldQ), Deprecated: &deprecated,
+		Page: loom.Page{Limit: s.PageRows(r), After: q.Get("after"), Before: q.Get("before")}, Q: q.Get(catalogview.FieldQ), Deprecated: &deprecated, Released: true,
 	})
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func (s *Server) catalogServices(w http.ResponseWriter, r *http.Request, actor l
 // catalogService shows one service to users, or with ?as=json the stored document.
 func (s *Server) catalogService(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	name := route.Segment(r.PathValue("service"))
-	entry, info, err := s.Catalog.Entry(r.Context(), actor, loom.KindService, name, 0)
+	entry, info, err := s.Catalog.Released(r.Context(), actor, loom.KindService, name)
 	if err != nil {
 		return err
 	}

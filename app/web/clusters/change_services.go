@@ -21,7 +21,7 @@ const newerLines = 12
 
 // newestService is a service as the catalog has it, nil where it has none.
 func (s *Server) newestService(ctx context.Context, actor loom.Actor, name string) (*loom.Service, error) {
-	entry, _, err := s.Catalog.Entry(ctx, actor, loom.KindService, name, 0)
+	entry, _, err := s.Catalog.Released(ctx, actor, loom.KindService, name)
 	if errors.Is(err, loom.NotFound) {
 		return nil, nil
 	}
@@ -140,7 +140,7 @@ func newerEntry(name string, from, to int, differences []catalog.Difference) clu
 }
 
 func (s *Server) resizeParts(ctx context.Context, actor loom.Actor, v clusters.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
-	list, err := s.Catalog.Entries(ctx, actor, loom.KindHardwareType, catalog.ListInput{Page: loom.Page{Limit: loom.MaxPageLimit}})
+	list, err := s.Catalog.Entries(ctx, actor, loom.KindHardwareType, catalog.ListInput{Page: loom.Page{Limit: loom.MaxPageLimit}, Released: true})
 	if err != nil {
 		return nil, "", err
 	}

@@ -195,7 +195,7 @@ func (s *Server) homeSums(ctx context.Context, actor loom.Actor) (homeSums, erro
 func (s *Server) readHomeSums(ctx context.Context, actor loom.Actor) (homeSums, error) {
 	var sums homeSums
 	offered := false
-	templates, err := s.Catalog.Entries(ctx, actor, loom.KindTemplate, catalog.ListInput{Page: loom.Page{Limit: 1}, Deprecated: &offered})
+	templates, err := s.Catalog.Entries(ctx, actor, loom.KindTemplate, catalog.ListInput{Page: loom.Page{Limit: 1}, Deprecated: &offered, Released: true})
 	if err != nil {
 		return sums, err
 	}

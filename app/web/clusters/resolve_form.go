@@ -64,7 +64,7 @@ func (s *Server) settle(ctx context.Context, actor loom.Actor, f createForm) (*s
 // readChoices reads the templates and providers that are offered.
 func (s *Server) readChoices(ctx context.Context, actor loom.Actor, st *settled) error {
 	deprecated := false
-	in := catalog.ListInput{Page: loom.Page{Limit: loom.MaxPageLimit}, Deprecated: &deprecated}
+	in := catalog.ListInput{Page: loom.Page{Limit: loom.MaxPageLimit}, Deprecated: &deprecated, Released: true}
 	templates, err := s.Catalog.Entries(ctx, actor, loom.KindTemplate, in)
 	if err != nil {
 		return err

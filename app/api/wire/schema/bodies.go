@@ -58,6 +58,7 @@ var bodies = map[string]body{
 	"Resize":           {value: wire.Resize{}, request: true, open: true},
 	"Repair":           {value: wire.Repair{}, request: true, open: true},
 	"Retry":            {value: wire.Retry{}, request: true, open: true},
+	"Deprecation":      {value: wire.Deprecation{}, request: true, open: true},
 	"Skip":             {value: wire.Skip{}, request: true, open: true},
 	"Started":          {value: wire.Started{}},
 	"NodeProperties":   {value: loom.NodeProperties{}},
