@@ -47,7 +47,7 @@ func (c *Catalog) Amend(ctx context.Context, actor loom.Actor, kind loom.EntityK
 			if err != nil {
 				return nil, fixError(EntryName{kind, name}, err)
 			}
-			if _, err := c.put(ctx, tx, actor, tenant, kind, entry, SaveInput{Expected: &version, OnlyThere: true}); err != nil {
+			if _, err := c.put(ctx, tx, actor, tenant, kind, entry, SaveInput{Expected: &version, OnlyThere: true, AsNewest: true}); err != nil {
 				return nil, fixError(EntryName{kind, name}, err)
 			}
 			changed = append(changed, name)

@@ -127,8 +127,9 @@ type SaveInput struct {
 	OnlyNew   bool
 	OnlyThere bool
 	AskRotate bool
-	// Unreleased saves a version that clusters are not made of until it is released.
-	Unreleased bool
+	// Unreleased saves a version that clusters are not made of until it is released; AsNewest does
+	// so if the newest version is unreleased.
+	Unreleased, AsNewest bool
 }
 
 // VersionConflict is the cause of a Conflict of Save: what is stored by now and
@@ -234,6 +235,13 @@ func (c *Catalog) put(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, tenant
 		if before, err = c.shown(ctx, tx, tenant, kind, name, 0); err != nil {
 			return nil, err
 		}
+	}
+	if in.AsNewest {
+		stored, err := store.CatalogEntry(ctx, tx, tenant, kind, name, 0)
+		if err != nil {
+			return nil, err
+		}
+		in.Unreleased = !stored.Released
 	}
 	entry.Meta().Version = highest + 1
 	after := any(entry)

@@ -82,7 +82,7 @@ func (c *Catalog) Fix(ctx context.Context, actor loom.Actor, in FixInput) (Fixed
 			return Fixed{}, err
 		}
 		for i, e := range fixed.Entries {
-			if _, err := c.put(ctx, tx, actor, actor.Tenant, e.Kind, drafts[i], SaveInput{Expected: &e.Version, OnlyThere: true}); err != nil {
+			if _, err := c.put(ctx, tx, actor, actor.Tenant, e.Kind, drafts[i], SaveInput{Expected: &e.Version, OnlyThere: true, AsNewest: true}); err != nil {
 				return Fixed{}, fixError(e.EntryName, err)
 			}
 		}

@@ -74,10 +74,9 @@ func (c *Catalog) Versions(ctx context.Context, actor loom.Actor, kind loom.Enti
 	return infos, err
 }
 
-// checkReleasable refuses kinds whose versions are always released: the credentials of a provider
-// are one set for all its versions, and a plugin type is what a plugin on the hosts does. Invalid.
+// checkReleasable refuses kinds whose versions are always released. Invalid.
 func checkReleasable(kind loom.EntityKind, field string) error {
-	if kind != loom.KindProvider && !kind.Global() {
+	if kind.Releasable() {
 		return nil
 	}
 	return loom.InvalidFields([]loom.FieldError{{Field: field, Message: fmt.Sprintf("Versions of a %s are always released. Save it under another name to try it.", kind.Word())}})

@@ -36,10 +36,13 @@ type ClusterView struct {
 	Latest *loom.Operation
 	// Allowed says of each verb why it cannot begin now, "" when it can.
 	Allowed map[loom.ChangeKind]string
-	// NewerTemplate is the newest version of the template, 0 unless it is newer
+	// NewerTemplate is the newest released version of the template, 0 unless it is newer
 	// than the cluster's copy.
 	NewerTemplate int
-	Lease         loom.LeaseLimits
+	// Deprecated are the versions that the cluster is made of and that carry a message to its
+	// owner.
+	Deprecated []store.VersionState
+	Lease      loom.LeaseLimits
 	// LeaseNote is a sentence about the end of the lease, "" while there is none to say.
 	LeaseNote string
 	// Grace is how long the machines stay after the end of the lease.
@@ -115,11 +118,29 @@ func (u *Clusters) overview(ctx context.Context, actor loom.Actor, id loom.Clust
 		return v, err
 	}
 	v.Lease = cluster.Template.Administration.Lease.Limits(cluster.Created, cluster.Expires)
-	newest, err := store.CatalogVersionNumber(ctx, u.kept, actor.Tenant, loom.KindTemplate, cluster.Template.Name)
-	if newest > cluster.Template.Version {
-		v.NewerTemplate = newest
+	return v, u.readVersionStates(ctx, &v)
+}
+
+// readVersionStates says which versions of the cluster's template and services are deprecated,
+// and whether there is a newer template.
+func (u *Clusters) readVersionStates(ctx context.Context, v *ClusterView) error {
+	if v.Status == loom.ClusterTerminated {
+		return nil
 	}
-	return v, err
+	used := []EntryVersion{{Kind: loom.KindTemplate, Name: v.Template.Name, Version: v.Template.Version}}
+	for _, name := range sortedNames(v.Services) {
+		used = append(used, EntryVersion{Kind: loom.KindService, Name: name, Version: v.Services[name].Version})
+	}
+	states, err := store.VersionStates(ctx, u.kept, v.Owner.Tenant, used)
+	for _, s := range states {
+		if s.Kind == loom.KindTemplate && s.Newest > s.Version {
+			v.NewerTemplate = s.Newest
+		}
+		if s.Deprecation != "" {
+			v.Deprecated = append(v.Deprecated, s)
+		}
+	}
+	return err
 }
 
 // splitNodes separates the nodes of a cluster from those that left it in an earlier operation.

@@ -94,5 +94,10 @@ type VersionInfo struct {
 	Clusters int
 }
 
+// Releasable reports whether entries of a kind have versions that are not released. The
+// credentials of a provider are one set for all its versions, and a plugin type is what a plugin
+// on the hosts does: their versions are always released.
+func (k EntityKind) Releasable() bool { return k != KindProvider && !k.Global() }
+
 // MaxDeprecation is how many characters the message of a deprecated version has at most.
 const MaxDeprecation = 500

@@ -220,15 +220,45 @@ WHERE NOT EXISTS (SELECT FROM catalog_versions v WHERE v.tenant_id = $1 AND v.ki
 
 // MissingVersions returns those of the versions that were deleted or withdrawn.
 func MissingVersions(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, named []EntryVersion) ([]EntryVersion, error) {
-	var kinds, names []string
-	var versions []int64
+	kinds, names, versions := columnsOf(named)
 	var unreleased []bool
 	for _, n := range named {
-		kinds, names, versions, unreleased = append(kinds, string(n.Kind)), append(names, n.Name), append(versions, int64(n.Version)), append(unreleased, n.Unreleased)
+		unreleased = append(unreleased, n.Unreleased)
 	}
 	var gone []EntryVersion
 	err := sqlx.SelectContext(ctx, q, &gone, missingVersions, tenant, pq.Array(kinds), pq.Array(names), pq.Array(versions), pq.Array(unreleased))
 	return gone, wrap(err, "look for %d versions of catalog entries", len(named))
+}
+
+// VersionState is what became of a version of a catalog entry.
+type VersionState struct {
+	EntryVersion
+	// Newest is the newest released version, 0 where there is none.
+	Newest int `db:"newest"`
+	// Deprecation is the message of the version, "" for none.
+	Deprecation string `db:"deprecation"`
+}
+
+const versionStates = `
+SELECT w.kind, w.name, w.version, coalesce(max(v.version) FILTER (WHERE v.released), 0) AS newest,
+       coalesce(max(v.deprecation) FILTER (WHERE v.version = w.version), '') AS deprecation
+FROM unnest($2::text[], $3::text[], $4::int[]) WITH ORDINALITY AS w(kind, name, version, place)
+LEFT JOIN catalog_versions v ON v.tenant_id = $1 AND v.kind = w.kind AND v.name = w.name
+GROUP BY w.place, w.kind, w.name, w.version ORDER BY w.place`
+
+// VersionStates reads what became of versions of catalog entries, in the order given.
+func VersionStates(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, named []EntryVersion) ([]VersionState, error) {
+	kinds, names, versions := columnsOf(named)
+	var states []VersionState
+	err := sqlx.SelectContext(ctx, q, &states, versionStates, tenant, pq.Array(kinds), pq.Array(names), pq.Array(versions))
+	return states, wrap(err, "read what became of %d versions", len(named))
+}
+
+func columnsOf(named []EntryVersion) (kinds, names []string, versions []int64) {
+	for _, n := range named {
+		kinds, names, versions = append(kinds, string(n.Kind)), append(names, n.Name), append(versions, int64(n.Version))
+	}
+	return kinds, names, versions
 }
 
 const newestVersions = `

@@ -15,7 +15,7 @@ import (
 )
 
 // ClusterTerms lists the fields that terms of a search for clusters may have.
-var ClusterTerms = []string{"status", "template", "provider", "owner", "label", "service", "name", "id", "node", "ip", "lease"}
+var ClusterTerms = []string{"status", "template", "provider", "owner", "label", "service", "uses", "name", "id", "node", "ip", "lease"}
 
 // LeaseNone and LeaseEnded are values of the term "lease" besides whole seconds,
 // within which the lease ends.
@@ -66,6 +66,8 @@ func (b *binder) termCondition(tenant, field, value string) string {
 		return "c.labels @> " + b.add(jsonOf(map[string]string{key: wanted})) + "::jsonb"
 	case "service":
 		return "c.service_names @> ARRAY[" + b.add(value) + "::text]"
+	case "uses":
+		return b.usesCondition(value)
 	case "name":
 		return "lower(c.name) LIKE " + b.add(likeAnywhere(lower))
 	case "id":
@@ -78,6 +80,20 @@ func (b *binder) termCondition(tenant, field, value string) string {
 		return b.leaseCondition(value)
 	}
 	return ""
+}
+
+// usesCondition is the condition that a cluster is made from a template or has a service of a
+// name, in a version where the value is NAME@VERSION.
+func (b *binder) usesCondition(value string) string {
+	name, text, _ := strings.Cut(value, "@")
+	version, err := strconv.ParseInt(text, 10, 32)
+	if err != nil {
+		entry := b.add(value)
+		return "(c.template_name = " + entry + " OR c.service_names @> ARRAY[" + entry + "::text])"
+	}
+	entry, number := b.add(name), b.add(version)
+	return "(c.template_name = " + entry + " AND c.template_version = " + number +
+		" OR c.service_names @> ARRAY[" + entry + "::text] AND (c.services->" + entry + "::text->>'version')::int = " + number + ")"
 }
 
 func (b *binder) leaseCondition(value string) string {

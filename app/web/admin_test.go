@@ -312,3 +312,28 @@ func TestUsers(t *testing.T) {
 	v.get("/admin/users").shows(t, 200, "eve", "Eve").hides(t, password)
 	r.visitor().post("/login", "user", "eve", "password", password).goes(t, "/")
 }
+
+// TestVersionsOfAnEntry: a version is withdrawn, released and deprecated from its list, which says
+// how many clusters are on it.
+func TestVersionsOfAnEntry(t *testing.T) {
+	t.Parallel()
+	r := newRooms(t)
+	v := r.signedIn("demo", "admin")
+	v.post("/admin/services", "body", `{"name":"fresh"}`).goes(t, "/admin/services/fresh")
+	v.post("/admin/services/fresh", "expected", "1", "body", `{"name":"fresh","description":"two"}`).goes(t, "/admin/services/fresh")
+	const versions = "/admin/services/fresh/versions"
+	v.get(versions).shows(t, 200, ">Released<", "Withdraw version 2", "Withdraw version 1").hides(t, ">Unreleased<")
+	v.post(versions+"/2/withdraw").goes(t, versions)
+	v.get(versions).shows(t, 200, "Withdrew version 2 of fresh.", ">Unreleased<", "Release version 2")
+	v.get("/admin/services").shows(t, 200, "unreleased")
+	v.post("/admin/services/fresh", "expected", "2", "body", `{"name":"fresh","description":"three"}`, "release", "false").goes(t, "/admin/services/fresh")
+	v.get("/admin/services/fresh").shows(t, 200, "Saved the service fresh as version 3. It is not released.")
+	v.post(versions+"/2/release").goes(t, versions)
+	v.get(versions).shows(t, 200, "Released version 2 of fresh.")
+	v.get(versions+"/1").shows(t, 200, "Deprecate this version", versions+"/1/deprecation")
+	v.post(versions+"/1/deprecation", "message", "Loses data.").goes(t, versions)
+	v.get(versions).shows(t, 200, "Deprecated version 1 of fresh.", "Loses data.", ">Deprecated<")
+	v.post(versions+"/1/deprecation", "message", strings.Repeat("x", 501)).shows(t, 422, "501 characters")
+	v.post(versions+"/9/release").shows(t, 404)
+	r.signedIn("demo", "user").post(versions+"/1/withdraw").shows(t, 403)
+}

@@ -299,18 +299,17 @@ func TestReconfigureKeepsHiddenValues(t *testing.T) {
 	}
 }
 
-// TestSyncTakesTheNewTemplate: it takes no machine away, so no name is typed.
-func TestSyncTakesTheNewTemplate(t *testing.T) {
+// TestUpdateTakesTheNewTemplate: it takes no machine away, so no name is typed.
+func TestUpdateTakesTheNewTemplate(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
 	id := w.active("shop-front", 2)
-	w.get("ana", route.Cluster(id)).is(200).lacks("Sync template")
 	template := webTemplate()
 	template.Constraints.Size.Max = 9
 	w.save(loom.KindTemplate, template)
 	w.get("ana", route.Cluster(id)).is(200, "web-cluster v2 is available.")
-	w.get("ana", route.ClusterVerb(id, "sync")).is(200, "Replaces the cluster’s copy")
-	w.applied(change("sync", id), "", "Update template of shop-front")
+	w.get("ana", route.ClusterVerb(id, "update")).is(200, "web-cluster")
+	w.applied(change("update", id), "", "Update shop-front")
 	if v := w.cluster(id); v.Template.Version != 2 {
 		t.Errorf("version %d of the template, want 2", v.Template.Version)
 	}

@@ -134,7 +134,7 @@ func TestNewerTemplateIsAnnounced(t *testing.T) {
 	tpl := webTemplate()
 	tpl.Description = "Another."
 	w.save(loom.KindTemplate, tpl)
-	w.get("ana", route.ClusterNodes(op.Cluster)).is(200, "web-cluster v2 is available.", "Update template", route.ClusterVerb(op.Cluster, "sync"))
+	w.get("ana", route.ClusterNodes(op.Cluster)).is(200, "web-cluster v2 is available.", ">Update<", route.ClusterVerb(op.Cluster, "update"))
 }
 
 func TestFormHasALinkOfItsOwn(t *testing.T) {
@@ -153,4 +153,20 @@ func TestFormHasALinkOfItsOwn(t *testing.T) {
 	w.get("ana", at).is(200, `value="linked"`, `value="4"`, "team=web", "81")
 	form.Set("do", "reset-config")
 	w.post("ana", route.Previews(), form).is(200, `value="linked"`, "%host.service.nginx%").lacks("planted-marker-4")
+}
+
+// TestDeprecatedVersionIsAnnounced: a cluster says that a version it is made of is deprecated, and
+// leads to its update.
+func TestDeprecatedVersionIsAnnounced(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	op := w.create("shop", 2)
+	w.finish(op, loom.ClusterActive)
+	w.get("ana", route.Cluster(op.Cluster)).is(200).lacks("is deprecated")
+	w.must(w.catalog.DeprecateVersion(w.ctx, loom.SystemActor(w.tenant.ID, w.tenant.Name), loom.KindService, "nginx", 1, "Loses data."))
+	w.get("ana", route.Cluster(op.Cluster)).is(200, "nginx v1 is deprecated: Loses data.", route.ClusterVerb(op.Cluster, "update"))
+	w.get("ana", route.Query(route.Clusters(), "q", "uses:nginx@1")).is(200, ">shop<")
+	w.get("ana", route.Query(route.Clusters(), "q", "uses:nginx@2")).is(200).lacks(">shop<")
+	w.get("ana", route.Query(route.Clusters(), "q", "uses:web-cluster@1")).is(200, ">shop<")
+	w.get("ana", route.Query(route.Clusters(), "q", "uses:nginx")).is(200, ">shop<")
 }

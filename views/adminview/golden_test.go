@@ -62,7 +62,10 @@ func TestGolden(t *testing.T) {
 			ShowChanges: true, Changes: []ui.ChangeModel{{Sign: ui.SignChange, Name: "label", Old: "a", New: "b"}},
 			Sections: []adminview.Section{{ID: "actions", Title: "Actions", Keys: true, Columns: []ui.Column{{Label: "Action"}, {Label: "Automator"}}, Rows: [][]string{{"start", "shell"}}},
 				{ID: "none", Title: "Links", Note: "None.", Columns: []ui.Column{{Label: "Label"}}}, {ID: "rules", Title: "Rules", Items: []string{"One."}}, {ID: "config", Title: "Config", Code: "{}"}}}),
-		"versions":       adminview.VersionsPage(adminview.VersionsModel{HeadModel: head(), Now: now, Rows: []adminview.VersionRow{{Version: "2", Href: "/2", Author: "ana", Time: now, Newest: true}, {Version: "1", Href: "/1", RestoreHref: "/r", Author: "eve", Time: now}}}),
+		"versions": adminview.VersionsPage(adminview.VersionsModel{HeadModel: head(), Now: now, Rows: []adminview.VersionRow{
+			{VersionInfo: loom.VersionInfo{Version: 3, Author: "ana", Time: now}, Href: "/3", Newest: true, ClustersHref: "/c3"},
+			{VersionInfo: loom.VersionInfo{Version: 2, Author: "ana", Time: now, Released: true, Clusters: 4}, Href: "/2", RestoreHref: "/r2", Current: true, ClustersHref: "/c2"},
+			{VersionInfo: loom.VersionInfo{Version: 1, Author: "eve", Time: now, Released: true, Deprecation: "Loses data."}, Href: "/1", RestoreHref: "/r", ClustersHref: "/c1"}}}),
 		"uses":           adminview.UsesPage(adminview.UsesModel{HeadModel: head(), Uses: []adminview.Use{{Kind: "template", Name: "web", Href: "/w", Field: "defaults.services"}}}),
 		"json":           adminview.EntryJSONPage(adminview.EntryJSONModel{HeadModel: head(), JSON: ui.JSONModel{ID: "json", Text: "{}", Raw: "/raw"}}),
 		"delete":         adminview.DeleteForm(adminview.DeleteModel{Kind: loom.KindService, Name: "nginx", Versions: "2 versions", Back: "/b", Uses: []adminview.Use{{Kind: "template", Name: "web", Href: "/w"}}}, "/x"),

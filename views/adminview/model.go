@@ -97,6 +97,9 @@ type EntryModel struct {
 	// Changes are the differences to the version before, on a page of a version.
 	Changes     []ui.ChangeModel
 	ShowChanges bool
+	// DeprecateAction takes the message of a deprecated version, on a page of a version;
+	// Deprecation is the present one.
+	DeprecateAction, Deprecation string
 	// Ties is the picture around a service, or of the services of a template; Order
 	// says where the actions of a service fall. Both may be nil.
 	Ties  *ui.TiesModel
@@ -134,12 +137,30 @@ type VersionsModel struct {
 	Rows []VersionRow
 }
 
-// VersionRow is a stored version; RestoreHref opens the editor with its body.
+// releasable reports whether versions can be released and withdrawn.
+func (m VersionsModel) releasable() bool { return m.Kind.Releasable() }
+
+// counted reports whether clusters keep versions of the entry.
+func (m VersionsModel) counted() bool {
+	return m.Kind == loom.KindTemplate || m.Kind == loom.KindService
+}
+
+func (m VersionsModel) columns() []ui.Column {
+	columns := []ui.Column{{Label: "Version"}}
+	if m.counted() {
+		columns = append(columns, ui.Column{Label: "Clusters", Numeric: true})
+	}
+	return append(columns, ui.Column{Label: "Saved"}, ui.Column{Label: "By"}, ui.Column{Label: "Actions", LabelHidden: true})
+}
+
+// VersionRow is a saved version; RestoreHref opens the editor with its body.
 type VersionRow struct {
-	Version, Href, RestoreHref string
-	Author                     string
-	Time                       time.Time
-	Newest                     bool
+	loom.VersionInfo
+	Href, RestoreHref string
+	// Current marks the newest released version, Newest the newest of all.
+	Current, Newest bool
+	// ClustersHref leads to the clusters on it.
+	ClustersHref string
 }
 
 // UsesModel lists what names an entry.

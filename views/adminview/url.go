@@ -3,6 +3,8 @@ package adminview
 import (
 	"strconv"
 
+	"github.com/a-h/templ"
+
 	"loom/app/loom"
 	"loom/views/route"
 )
@@ -105,3 +107,25 @@ func FileCheck() string { return route.AdminResources() + "/check" }
 
 // FilesRelease shows what a release of all that is staged would do (GET), and does it (POST).
 func FilesRelease() string { return route.AdminResources() + "/sync" }
+
+// What is done with a version of an entry.
+const (
+	VersionRelease     = "release"
+	VersionWithdraw    = "withdraw"
+	VersionDeprecation = "deprecation"
+)
+
+// FieldRelease is "false" to save a version without releasing it.
+const FieldRelease = "release"
+
+// FieldMessage is the message of a deprecated version.
+const FieldMessage = "message"
+
+// VersionAct releases, withdraws or deprecates a version of an entry (POST).
+func VersionAct(kind loom.EntityKind, name string, version int, act string) string {
+	return route.AdminEntryVersion(kind, name, version) + "/" + act
+}
+
+func versionLabel(act string, version int) templ.Attributes {
+	return templ.Attributes{"aria-label": act + " version " + strconv.Itoa(version)}
+}

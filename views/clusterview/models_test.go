@@ -367,6 +367,6 @@ func goneModel() clusterview.ShowModel {
 		ID: 42, Topic: "op:00000042/1", Last: &clusterview.LastChange{Text: "Deleted", Href: "/clusters/00000042/operations/1", By: "ana", Took: "21 s", Ended: now.Add(-time.Hour), Now: now}},
 		Sets: clusterview.SetsModel{ID: 42, Sets: []clusterview.NodeSet{{Count: 1, Services: []string{"haproxy"}, All: "/a"}, {Count: 2, All: "/b"}}}}
 	m.Head.Actions, m.Head.Again = nil, "/clusters/new?like=00000042"
-	m.Head.Newer, m.Head.Sync = "web-cluster v7 is available.", "/clusters/00000042/sync"
+	m.Head.Newer = &clusterview.NewerNotice{Text: "web-cluster v7 is available.", Update: ui.ButtonModel{Label: "Update", Small: true, Href: "/clusters/00000042/update"}}
 	return m
 }

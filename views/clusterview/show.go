@@ -38,9 +38,8 @@ type HeadModel struct {
 	OpenFirst, ScaleFirst bool
 	// Again leads to the form for a new cluster like this one, for one that is gone.
 	Again string
-	// Newer says that there is a newer version of the template; Sync shows what it
-	// changes and takes it over.
-	Newer, Sync, SyncWhyNot string
+	// Newer says what an update would be for, nil for nothing.
+	Newer *NewerNotice
 	// Actions is what else can be done, nothing for a cluster that is gone.
 	Actions []ui.MenuItem
 	// Extend prolongs the lease beside the note about its end.
@@ -471,4 +470,26 @@ type IncidentRow struct {
 	Over                          bool
 	Repair, RepairWhyNot          string
 	Ask                           RepairAsk
+}
+
+// NewerNotice says that a newer template is available, or that a version that the cluster is made
+// of is deprecated.
+type NewerNotice struct {
+	Text       string
+	Deprecated bool
+	Update     ui.ButtonModel
+}
+
+func (n NewerNotice) tone() ui.Tone {
+	if n.Deprecated {
+		return ui.ToneWarn
+	}
+	return ui.ToneRun
+}
+
+func (n NewerNotice) icon() string {
+	if n.Deprecated {
+		return "alert"
+	}
+	return "arrow-up"
 }

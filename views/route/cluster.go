@@ -59,7 +59,7 @@ func ClusterCopy(id loom.ClusterID, as string) string {
 	return Query(ClusterTab(id, "copy"), "as", as)
 }
 
-// ClusterVerb is an action on a cluster (4.7): "delete", "lease", "sync".
+// ClusterVerb is an action on a cluster (4.7): "delete", "lease", "update".
 func ClusterVerb(id loom.ClusterID, verb string) string { return join("clusters", id.String(), verb) }
 
 // ClusterRepairPolicy says what Loom may repair by itself in a cluster.

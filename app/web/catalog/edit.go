@@ -191,7 +191,7 @@ func (s *Server) save(w http.ResponseWriter, r *http.Request, actor loom.Actor, 
 	if _, err := s.takeUploads(r, actor, &d); err != nil {
 		return err
 	}
-	in := catalog.SaveInput{OnlyNew: name == "", AskRotate: r.PostForm.Get(catalog.FieldRotate) != "true"}
+	in := catalog.SaveInput{OnlyNew: name == "", AskRotate: r.PostForm.Get(catalog.FieldRotate) != "true", Unreleased: r.PostForm.Get(adminview.FieldRelease) == "false"}
 	if name != "" {
 		expected, err := loom.ParseNumber(d.expected)
 		if err != nil {
@@ -206,7 +206,7 @@ func (s *Server) save(w http.ResponseWriter, r *http.Request, actor loom.Actor, 
 		if err := s.dropDraft(r, actor, kind, name); err != nil {
 			return err
 		}
-		return s.Say(w, r, route.AdminEntry(kind, saved.Meta().Name), tellStored(savedFlash(kind, saved, found), d.stored))
+		return s.Say(w, r, route.AdminEntry(kind, saved.Meta().Name), tellStored(savedFlash(kind, saved, found, in.Unreleased), d.stored))
 	case errors.As(err, &conflict):
 		return s.conflictPage(w, r, actor, kind, name, d.body, loom.AsError(err), conflict)
 	}
@@ -245,9 +245,12 @@ func readDraft(kind loom.EntityKind, body string) (loom.Entry, error) {
 
 // savedFlash says that an entry was stored; its page, which comes next, says what of it
 // would not work.
-func savedFlash(kind loom.EntityKind, saved loom.Entry, found []loom.Finding) httpx.Flash {
+func savedFlash(kind loom.EntityKind, saved loom.Entry, found []loom.Finding, unreleased bool) httpx.Flash {
 	meta := saved.Meta()
 	text := "Saved the " + kind.Word() + " " + meta.Name + " as version " + strconv.Itoa(meta.Version) + "."
+	if unreleased {
+		text += " It is not released."
+	}
 	if len(found) == 0 {
 		return httpx.Flash{Tone: "ok", Text: text}
 	}

@@ -1,7 +1,9 @@
 package catalog
 
 import (
+	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -171,13 +173,56 @@ func (s *Server) adminVersions(kind loom.EntityKind) httpx.ActorHandler {
 			return err
 		}
 		m := adminview.VersionsModel{HeadModel: entryHead(kind, entry, tabVersions), Now: s.Now()}
+		current := slices.IndexFunc(infos, func(v loom.VersionInfo) bool { return v.Released })
 		for i, v := range infos {
 			m.Rows = append(m.Rows, adminview.VersionRow{
-				Version: strconv.Itoa(v.Version), Href: route.AdminEntryVersion(kind, name, v.Version), RestoreHref: restore(kind, name, v.Version),
-				Author: string(v.Author), Time: v.Time, Newest: i == 0,
+				VersionInfo: v, Href: route.AdminEntryVersion(kind, name, v.Version), RestoreHref: restore(kind, name, v.Version),
+				Current: i == current, Newest: i == 0, ClustersHref: route.Query(route.Clusters(), "q", fmt.Sprintf("uses:%s@%d", name, v.Version)),
 			})
 		}
 		return s.Render(w, r, actor, http.StatusOK, entryFrame(kind, name, tabVersions), adminview.VersionsPage(m))
+	}
+}
+
+// adminVersionRelease releases a version, or withdraws it.
+func (s *Server) adminVersionRelease(kind loom.EntityKind, released bool) httpx.ActorHandler {
+	return s.versionAct(kind, func(r *http.Request, actor loom.Actor, name string, version int) (string, error) {
+		text := "Withdrew version %d of %s."
+		if released {
+			text = "Released version %d of %s."
+		}
+		return fmt.Sprintf(text, version, name), s.Catalog.ReleaseVersion(r.Context(), actor, kind, name, version, released)
+	})
+}
+
+// adminVersionDeprecate gives a version a message to the owners of its clusters.
+func (s *Server) adminVersionDeprecate(kind loom.EntityKind) httpx.ActorHandler {
+	return s.versionAct(kind, func(r *http.Request, actor loom.Actor, name string, version int) (string, error) {
+		message := r.PostForm.Get(adminview.FieldMessage)
+		text := "Deprecated version %d of %s."
+		if strings.TrimSpace(message) == "" {
+			text = "Undeprecated version %d of %s."
+		}
+		return fmt.Sprintf(text, version, name), s.Catalog.DeprecateVersion(r.Context(), actor, kind, name, version, message)
+	})
+}
+
+// versionAct does something with a version, says so on the list of versions, and goes there.
+func (s *Server) versionAct(kind loom.EntityKind, act func(r *http.Request, actor loom.Actor, name string, version int) (string, error)) httpx.ActorHandler {
+	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+		name := entryName(r)
+		version, err := loom.ParseNumber(r.PathValue("version"))
+		if err != nil {
+			return loom.NewError(loom.NotFound, "There is no version “%s” of %s.", r.PathValue("version"), name)
+		}
+		if _, err := page.ReadForm(w, r); err != nil {
+			return err
+		}
+		text, err := act(r, actor, name, version)
+		if err != nil {
+			return err
+		}
+		return s.Say(w, r, route.AdminEntryVersions(kind, name), httpx.Flash{Tone: "ok", Text: text})
 	}
 }
 
@@ -207,6 +252,7 @@ func (s *Server) adminVersion(kind loom.EntityKind) httpx.ActorHandler {
 		if err := s.addProvider(r, actor, entry, &m); err != nil {
 			return err
 		}
+		m.DeprecateAction, m.Deprecation = adminview.VersionAct(kind, name, version, adminview.VersionDeprecation), info.Deprecation
 		if newest := infos[0].Version; newest != version {
 			m.Old = "This is version " + strconv.Itoa(version) + "; the newest is " + strconv.Itoa(newest) + "."
 			m.OldAction, m.OldHref = "Restore as new", restore(kind, name, version)
@@ -298,7 +344,7 @@ func (s *Server) adminDeprecate(kind loom.EntityKind) httpx.ActorHandler {
 		text := "It is so already."
 		if meta.Deprecated != deprecated {
 			meta.Deprecated = deprecated
-			if _, _, err := s.Catalog.Save(r.Context(), actor, kind, catalog.SaveInput{Entry: entry, Expected: &info.Version}); err != nil {
+			if _, _, err := s.Catalog.Save(r.Context(), actor, kind, catalog.SaveInput{Entry: entry, Expected: &info.Version, AsNewest: true}); err != nil {
 				return err
 			}
 			text = "The " + kind.Word() + " " + meta.Name + " is offered for choosing again."

@@ -3,6 +3,7 @@ package catalog
 import (
 	"loom/app/loom"
 	"loom/app/web/page"
+	"loom/views/adminview"
 	"loom/views/route"
 )
 
@@ -45,6 +46,7 @@ func (s *Server) kindRoutes(kind loom.EntityKind) []page.Route {
 		page.Get(entry+"/uses", loom.Publish, s.adminUses(kind)),
 		page.Get(entry+"/versions", loom.Publish, s.adminVersions(kind)),
 		page.Get(entry+"/versions/{version}", loom.Publish, s.adminVersion(kind)),
+		page.Post(entry+"/versions/{version}/"+adminview.VersionDeprecation, loom.Publish, s.adminVersionDeprecate(kind)),
 		page.Get(entry+"/compare", loom.Publish, s.adminCompare(kind)),
 		page.Get(entry+"/activity", loom.Publish, s.adminEntryActivity(kind)),
 		page.Piece(entry+"/export", loom.Publish, s.adminEntryExport(kind)),
@@ -55,6 +57,11 @@ func (s *Server) kindRoutes(kind loom.EntityKind) []page.Route {
 		page.Post(route.AdminValidate(kind)+"/name", loom.Publish, s.adminValidateName(kind)),
 	}
 	routes = append(routes, s.bulkRoutes(kind)...)
+	if kind.Releasable() {
+		routes = append(routes,
+			page.Post(entry+"/versions/{version}/"+adminview.VersionRelease, loom.Publish, s.adminVersionRelease(kind, true)),
+			page.Post(entry+"/versions/{version}/"+adminview.VersionWithdraw, loom.Publish, s.adminVersionRelease(kind, false)))
+	}
 	switch kind {
 	case loom.KindService:
 		routes = append(routes, page.Get(entry+"/use", loom.Publish, s.adminServiceUse))

@@ -70,7 +70,6 @@ func init() { // a literal would refer to itself
 		loom.ChangeRepair:         {lead: "Repairs nodes. Only “Replace machine” creates another one, with the number, host name and services of the node.", live: true, parts: (*Server).repairParts},
 		loom.ChangeRollback:       {lead: "Restores the nodes, services, versions and config from before the operation. Deletes the machines that it created. Disks of other machines are not changed."},
 		loom.ChangeRetry:          {lead: "The tasks that are not complete run again. What finished stays finished, unless you change it here.", live: true, parts: (*Server).retryParts},
-		loom.ChangeSync:           {lead: "The cluster’s copy of its template, and of how its services are checked, becomes the newest version. Nothing changes on its machines; later operations follow the new rules."},
 	}
 }
 

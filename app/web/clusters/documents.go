@@ -101,7 +101,6 @@ var changeCalls = map[string]changeCall{
 	"update":                     {"update", http.MethodPost, "/v2/clusters/{cluster}/update", `{}`, ""},
 	"resize":                     {"resize", http.MethodPost, "/v2/clusters/{cluster}/resize", `{"hardwaretype":{doc.hardware|"large"}}`, ""},
 	"repair":                     {"repair", http.MethodPost, "/v2/clusters/{cluster}/repair", `{"nodes":{doc.broken|[]}}`, ""},
-	"sync":                       {"sync", http.MethodPost, "/v2/clusters/{cluster}/clustertemplate/sync", `{}`, ""},
 	"services/add":               {"add_services", http.MethodPost, "/v2/clusters/{cluster}/services", `{"services":{doc.absent|["nginx"]}}`, ""},
 	"services/remove":            {"remove_services", http.MethodPost, "/v2/clusters/{cluster}/remove-services", `{"services":{doc.present|["nginx"]}}`, ""},
 	"services/start":             {"start", http.MethodPost, "/v2/clusters/{cluster}/services/start", `{}`, ""},

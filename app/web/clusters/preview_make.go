@@ -74,7 +74,7 @@ func changeURL(preview loom.PreviewID, in clusters.PreviewInput) string {
 			q.Set(previewParam, string(preview))
 		}
 	case loom.ChangeSync:
-		at = route.ClusterVerb(id, string(in.Kind))
+		at = route.ClusterVerb(id, string(loom.ChangeUpdate))
 	case loom.ChangeConfigure:
 		switch {
 		case in.Configure == nil:

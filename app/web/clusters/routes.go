@@ -102,7 +102,7 @@ func (s *Server) formRoutes() []page.Route {
 		kind loom.ChangeKind
 	}{
 		{"scale", kindScale}, {"reconfigure", loom.ChangeConfigure}, {"update", loom.ChangeUpdate}, {"resize", loom.ChangeResize},
-		{"repair", loom.ChangeRepair}, {"sync", loom.ChangeSync}, {"services/add", loom.ChangeAddServices}, {"services/remove", loom.ChangeRemoveServices},
+		{"repair", loom.ChangeRepair}, {"services/add", loom.ChangeAddServices}, {"services/remove", loom.ChangeRemoveServices},
 		{"services/start", loom.ChangeStart}, {"services/stop", loom.ChangeStop}, {"services/restart", loom.ChangeRestart},
 		{"services/{service}/start", loom.ChangeStart}, {"services/{service}/stop", loom.ChangeStop}, {"services/{service}/restart", loom.ChangeRestart},
 		{"operations/{n}/rollback", loom.ChangeRollback},

@@ -210,10 +210,7 @@ func (s *Server) clusterHead(actor loom.Actor, v clusters.ClusterView, tab strin
 			m.Scale.Kind = ui.Primary
 		}
 	}
-	if v.NewerTemplate > 0 && v.Status != loom.ClusterTerminated {
-		m.Newer = v.Template.Name + " " + ui.Version(v.NewerTemplate) + " is available."
-		m.Sync, m.SyncWhyNot = route.ClusterVerb(v.ID, "sync"), v.Allowed[loom.ChangeSync]
-	}
+	m.Newer = newerOf(v)
 	for _, t := range clusterTabs {
 		href := route.Cluster(v.ID)
 		if t.word != "" {
@@ -231,6 +228,24 @@ func (s *Server) clusterHead(actor loom.Actor, v clusters.ClusterView, tab strin
 	m.Said = s.clusterSaid(v)
 	m.Facts, m.LeaseNote = s.clusterFacts(actor, v, tab != ""), v.LeaseNote
 	m.Actions, m.Extend = clusterActions(actor, v), s.extend(v)
+	return m
+}
+
+// newerOf says what an update would be for: a deprecated version, else a newer template.
+func newerOf(v clusters.ClusterView) *clusterview.NewerNotice {
+	m := &clusterview.NewerNotice{Update: ui.ButtonModel{Label: "Update", Small: true, Href: route.ClusterVerb(v.ID, "update"), WhyNot: v.Allowed[loom.ChangeUpdate]}}
+	switch {
+	case len(v.Deprecated) > 0:
+		d := v.Deprecated[0]
+		m.Text, m.Deprecated = d.Name+" "+ui.Version(d.Version)+" is deprecated: "+d.Deprecation, true
+		if more := len(v.Deprecated) - 1; more > 0 {
+			m.Text += " (" + strconv.Itoa(more) + " more)"
+		}
+	case v.NewerTemplate > 0 && v.Status != loom.ClusterTerminated:
+		m.Text = v.Template.Name + " " + ui.Version(v.NewerTemplate) + " is available."
+	default:
+		return nil
+	}
 	return m
 }
 
