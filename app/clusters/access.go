@@ -90,11 +90,11 @@ func (u *Clusters) Key(ctx context.Context, actor loom.Actor, id loom.ClusterID)
 	if err := actor.May(loom.Operate, actor.Mine()); err != nil {
 		return loom.Secret{}, err
 	}
-	c, err := store.ClusterByID(ctx, u.db, actor.Tenant, id)
+	c, err := store.ClusterByID(ctx, u.q, actor.Tenant, id)
 	if err := allowed(actor, loom.Operate, id, c.Owner, err); err != nil {
 		return loom.Secret{}, err
 	}
-	nodes, err := store.NodesBriefly(ctx, u.db, actor.Tenant, id)
+	nodes, err := store.NodesBriefly(ctx, u.q, actor.Tenant, id)
 	if err != nil {
 		return loom.Secret{}, err
 	}

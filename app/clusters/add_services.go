@@ -21,7 +21,7 @@ func draftAdd(ctx context.Context, u *Clusters, r request, c *change) error {
 	if err != nil {
 		return err
 	}
-	catalog, err := store.Services(ctx, u.db, cluster.Owner.Tenant)
+	catalog, err := store.Services(ctx, u.q, cluster.Owner.Tenant)
 	if err != nil {
 		return err
 	}

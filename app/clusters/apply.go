@@ -215,7 +215,7 @@ func (u *Clusters) applyFields(ctx context.Context, c *change, given map[string]
 	if len(c.Fields) == 0 && len(c.Sensitive) == 0 {
 		return given, nil
 	}
-	t, err := store.ProviderType(ctx, u.db, c.Provider.Type)
+	t, err := store.ProviderType(ctx, u.q, c.Provider.Type)
 	if err != nil {
 		return nil, err
 	}

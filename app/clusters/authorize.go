@@ -11,7 +11,7 @@ import (
 // draftAuthorize looks whether there is anything to put anywhere. Who asked is kept with
 // the operation, and the tasks read the keys when they run.
 func draftAuthorize(ctx context.Context, u *Clusters, r request, c *change) error {
-	keys, err := accountKeys(ctx, u.db, r.actor)
+	keys, err := accountKeys(ctx, u.q, r.actor)
 	if err != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ func (u *Clusters) readCatalogWith(ctx context.Context, tenant loom.TenantID, te
 }
 
 func (u *Clusters) readProviderType(ctx context.Context, cv *catalogView) error {
-	stored, err := store.CatalogEntry(ctx, u.db, loom.SuperTenant, loom.KindProviderType, cv.provider.Type, 0)
+	stored, err := store.CatalogEntry(ctx, u.q, loom.SuperTenant, loom.KindProviderType, cv.provider.Type, 0)
 	if err != nil {
 		if isNotFound(err) {
 			return missing("provider", "The provider “%s” is of the type “%s”, which no plugin offers.", cv.provider.Name, cv.provider.Type)

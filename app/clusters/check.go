@@ -87,7 +87,7 @@ func (u *Clusters) check(ctx context.Context, actor loom.Actor, in loom.CreateIn
 	if err := actor.May(loom.Create.Reading(), actor.InTenant()); err != nil {
 		return result, err
 	}
-	tenant, err := store.Tenant(ctx, u.db, actor.Tenant)
+	tenant, err := store.Tenant(ctx, u.q, actor.Tenant)
 	if err != nil {
 		return result, err
 	}
@@ -205,7 +205,7 @@ func (u *Clusters) resourceNames(ctx context.Context, tenant loom.TenantID, plug
 			continue
 		}
 		out[kind] = []string{}
-		all, err := store.Resources(ctx, u.db, tenant, loom.ResourceRef{Kind: string(loom.KindProviderType), Plugin: plugin, Type: kind})
+		all, err := store.Resources(ctx, u.q, tenant, loom.ResourceRef{Kind: string(loom.KindProviderType), Plugin: plugin, Type: kind})
 		if err != nil {
 			return nil, err
 		}

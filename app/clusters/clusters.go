@@ -50,12 +50,17 @@ type Options struct {
 // Clusters are the use cases. It keeps no state of its own and is safe for
 // concurrent use.
 type Clusters struct {
-	db   *sqlx.DB
-	kept *store.Kept // for what pages read again and again
-	ring *secret.Ring
-	opts Options
+	db *sqlx.DB
+	q  sqlx.ExtContext // what is read from: db, or the transaction of a fleet preview
+	// fleet is what a fleet preview has read already, nil otherwise.
+	fleet *fleet
+	kept  *store.Kept // for what pages read again and again
+	ring  *secret.Ring
+	opts  Options
 	// searching are the searches for a layout that run.
 	searching *places.Places
+	// fleets are the fleet previews that run.
+	fleets *places.Places
 }
 
 // New makes the use cases on a database; ring seals what clusters keep secret.
@@ -75,7 +80,7 @@ func New(db *sqlx.DB, ring *secret.Ring, opts Options) *Clusters {
 	if opts.SearchDone == nil {
 		opts.SearchDone = func(time.Duration) {}
 	}
-	return &Clusters{db: db, kept: store.Keep(db), ring: ring, opts: opts, searching: places.New(searches())}
+	return &Clusters{db: db, q: db, kept: store.Keep(db), ring: ring, opts: opts, searching: places.New(searches()), fleets: places.NewFor(2, 1)}
 }
 
 // searches is how many run at once: as many as there are processors, and a few where

@@ -73,7 +73,7 @@ func draftConfigure(ctx context.Context, u *Clusters, r request, c *change) erro
 	if r.cluster.Status == loom.ClusterActive {
 		return u.draftConfig(ctx, c, r.cluster, r.in.Configure)
 	}
-	op, err := lastBegun(ctx, u.db, r.cluster)
+	op, err := lastBegun(ctx, u.q, r.cluster)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (u *Clusters) readConfig(ctx context.Context, c *change, cluster loom.Clust
 	case in.ConfigPatch != nil:
 		c.After.Config = loom.MergePatch(cluster.Config, in.ConfigPatch)
 	default:
-		config, err := store.ConfigOfRevision(ctx, u.db, cluster.Owner.Tenant, cluster.ID, *in.Revision)
+		config, err := store.ConfigOfRevision(ctx, u.q, cluster.Owner.Tenant, cluster.ID, *in.Revision)
 		if isNotFound(err) {
 			return missing("revision", "Cluster %s has had no config %d.", cluster.ID, *in.Revision)
 		}
@@ -173,7 +173,7 @@ func (u *Clusters) ConfigVersions(ctx context.Context, actor loom.Actor, id loom
 	if err := u.see(ctx, actor, id); err != nil {
 		return nil, err
 	}
-	return store.ConfigRevisions(ctx, u.db, actor.Tenant, id)
+	return store.ConfigRevisions(ctx, u.q, actor.Tenant, id)
 }
 
 // ConfigVersion reads one config that a cluster has had. NotFound.
@@ -181,7 +181,7 @@ func (u *Clusters) ConfigVersion(ctx context.Context, actor loom.Actor, id loom.
 	if err := u.see(ctx, actor, id); err != nil {
 		return nil, err
 	}
-	config, err := store.ConfigOfRevision(ctx, u.db, actor.Tenant, id, revision)
+	config, err := store.ConfigOfRevision(ctx, u.q, actor.Tenant, id, revision)
 	if isNotFound(err) {
 		return nil, loom.NewError(loom.NotFound, "Cluster %s has had no config %d.", id, revision)
 	}

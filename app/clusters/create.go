@@ -61,7 +61,7 @@ func (u *Clusters) draftCreate(ctx context.Context, actor loom.Actor, in loom.Cr
 	if unsat != nil {
 		return nil, p, &loom.Error{Kind: loom.Unsolvable, Message: unsat.Headline, Unsat: unsat}
 	}
-	id, err := store.ReserveClusterID(ctx, u.db)
+	id, err := store.ReserveClusterID(ctx, u.q)
 	if err != nil {
 		return nil, p, err
 	}
@@ -69,7 +69,7 @@ func (u *Clusters) draftCreate(ctx context.Context, actor loom.Actor, in loom.Cr
 	if err != nil {
 		return nil, p, err
 	}
-	tenant, err := store.Tenant(ctx, u.db, actor.Tenant)
+	tenant, err := store.Tenant(ctx, u.q, actor.Tenant)
 	if err != nil {
 		return nil, p, err
 	}
@@ -236,7 +236,7 @@ func (u *Clusters) applyCreate(ctx context.Context, tx *sqlx.Tx, actor loom.Acto
 // applyCreateFields takes the provider fields that come with Apply and seals the
 // secrets of the new cluster. What the preview fixed cannot be changed.
 func (u *Clusters) applyCreateFields(ctx context.Context, actor loom.Actor, c *change, given map[string]any) (map[string][]byte, error) {
-	t, err := store.ProviderType(ctx, u.db, c.Provider.Type)
+	t, err := store.ProviderType(ctx, u.q, c.Provider.Type)
 	if err != nil {
 		if isNotFound(err) {
 			return nil, &stale{[]string{fmt.Sprintf("The provider type “%s” is gone.", c.Provider.Type)}}
@@ -259,7 +259,7 @@ func (u *Clusters) applyCreateFields(ctx context.Context, actor loom.Actor, c *c
 	if err := missingError(fields.missing); err != nil {
 		return nil, err
 	}
-	if err := c.Building.checkUnchanged(ctx, u.db, c.Provider); err != nil {
+	if err := c.Building.checkUnchanged(ctx, u.q, c.Provider); err != nil {
 		return nil, err
 	}
 	c.Provider = withFields(c.Provider, fields.open)
@@ -298,7 +298,7 @@ func (u *Clusters) prepare(ctx context.Context, actor loom.Actor, in loom.Create
 	if in.Template == "" || len(checkTexts(in)) > 0 || len(checkCount(in.Services)) > 0 {
 		return p, loom.InvalidFields(p.errs)
 	}
-	settings, err := store.Settings(ctx, u.db, actor.Tenant)
+	settings, err := store.Settings(ctx, u.q, actor.Tenant)
 	if err != nil {
 		return p, err
 	}
@@ -323,7 +323,7 @@ func (u *Clusters) prepare(ctx context.Context, actor loom.Actor, in loom.Create
 	}
 	p.fields = takeFields(cv.providerType, cv.provider, nil, in.ProviderFields)
 	p.errs = append(p.errs, p.fields.errs...)
-	may, err := store.Permits(ctx, u.db, actor.Tenant)
+	may, err := store.Permits(ctx, u.q, actor.Tenant)
 	if err != nil {
 		return p, err
 	}
@@ -343,7 +343,7 @@ func (u *Clusters) templateVersion(ctx context.Context, actor loom.Actor, p *pre
 	if in.TemplateVersion <= 0 {
 		return nil, nil
 	}
-	stored, err := store.CatalogEntry(ctx, u.db, actor.Tenant, loom.KindTemplate, in.Template, in.TemplateVersion)
+	stored, err := store.CatalogEntry(ctx, u.q, actor.Tenant, loom.KindTemplate, in.Template, in.TemplateVersion)
 	if isNotFound(err) {
 		return nil, missing("clusterTemplateVersion", "%s", loom.AsError(err).Message)
 	}
@@ -487,13 +487,19 @@ func properties(nodes []loom.Node) map[loom.NodeID]loom.NodeProperties {
 func (c *change) price(cv *catalogView) {
 	total := 0.0
 	for _, g := range c.New.Layout {
-		cost, err := strconv.ParseFloat(cv.hardwareType(g.HardwareType).ProviderMap[c.Provider.Name]["cost"], 64)
-		if err != nil || cost < 0 || cost > 1e9 {
+		cost, known := hourCost(cv.hardwareType(g.HardwareType).ProviderMap[c.Provider.Name])
+		if !known {
 			return
 		}
 		total += cost * float64(g.Count)
 	}
 	c.New.Price = &total
+}
+
+// hourCost is what a node costs an hour by the settings of its hardware type for a provider.
+func hourCost(settings map[string]string) (cost float64, known bool) {
+	cost, err := strconv.ParseFloat(settings["cost"], 64)
+	return cost, err == nil && cost >= 0 && cost <= 1e9
 }
 
 // unexpandedWarnings says of macros of a config that they stay as written, of the first

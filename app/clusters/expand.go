@@ -25,7 +25,7 @@ func draftExpand(ctx context.Context, u *Clusters, r request, c *change) error {
 		return invalid("numMachines", "This installation makes clusters of at most %d nodes.", u.opts.MaxMachines)
 	}
 	// What the tenant may have comes before what the template allows.
-	quota, err := store.QuotaUse(ctx, u.db, cluster.Owner.Tenant)
+	quota, err := store.QuotaUse(ctx, u.q, cluster.Owner.Tenant)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func draftExpand(ctx context.Context, u *Clusters, r request, c *change) error {
 	if err != nil {
 		return err
 	}
-	number, err := store.NextNodeNumber(ctx, u.db, cluster.Owner.Tenant, cluster.ID)
+	number, err := store.NextNodeNumber(ctx, u.q, cluster.Owner.Tenant, cluster.ID)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (u *Clusters) Sizes(ctx context.Context, actor loom.Actor, id loom.ClusterI
 	if err != nil {
 		return none, err
 	}
-	quota, err := store.QuotaUse(ctx, u.db, cluster.Owner.Tenant)
+	quota, err := store.QuotaUse(ctx, u.q, cluster.Owner.Tenant)
 	if err != nil {
 		return none, err
 	}

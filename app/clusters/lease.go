@@ -38,7 +38,7 @@ func (u *Clusters) Expire(ctx context.Context) error {
 }
 
 func (u *Clusters) endLeases(ctx context.Context) error {
-	settings, err := store.SettingsAllTenants(ctx, u.db)
+	settings, err := store.SettingsAllTenants(ctx, u.q)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (u *Clusters) endLeases(ctx context.Context) error {
 	}
 	var errs []error
 	for after := (store.LeasePlace{}); ; {
-		ends, now, err := store.LeaseEndsAllTenants(ctx, u.db, ahead, after, expireBatch)
+		ends, now, err := store.LeaseEndsAllTenants(ctx, u.q, ahead, after, expireBatch)
 		if err != nil {
 			return err
 		}
@@ -131,7 +131,7 @@ func (u *Clusters) beginLeaseEnd(ctx context.Context, e loom.LeaseEnd, act loom.
 func (u *Clusters) deletePending(ctx context.Context) error {
 	var errs []error
 	for after := loom.ClusterID(0); ; {
-		wanted, err := store.WantedDeletesAllTenants(ctx, u.db, after, expireBatch)
+		wanted, err := store.WantedDeletesAllTenants(ctx, u.q, after, expireBatch)
 		if err != nil {
 			return err
 		}

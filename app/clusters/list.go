@@ -80,7 +80,7 @@ func (u *Clusters) Clusters(ctx context.Context, actor loom.Actor, in ListInput)
 		return List{}, err
 	}
 	f.Viewer = store.SeenBy(actor)
-	page, err := store.ClustersByTenant(ctx, u.db, actor.Tenant, f, in.Page)
+	page, err := store.ClustersByTenant(ctx, u.q, actor.Tenant, f, in.Page)
 	if err != nil {
 		return List{}, err
 	}
@@ -127,7 +127,7 @@ func (u *Clusters) Count(ctx context.Context, actor loom.Actor, in CountInput) (
 	if err := loom.InvalidFields(errs); err != nil {
 		return Counts{}, err
 	}
-	return store.CountClusters(ctx, u.db, actor.Tenant, f, chosen, actor.User)
+	return store.CountClusters(ctx, u.q, actor.Tenant, f, chosen, actor.User)
 }
 
 const (
@@ -222,15 +222,15 @@ func (u *Clusters) Find(ctx context.Context, actor loom.Actor, q string, limit i
 	case store.FewLetters(word) && len(f.Words) == 1 && len(f.Terms) == 0:
 		// Each node is looked at for it: once for both.
 		var clusters []loom.ClusterID
-		found.Nodes, clusters, err = store.SearchFewLetters(ctx, u.db, actor.Tenant, f.Viewer, word, limit)
+		found.Nodes, clusters, err = store.SearchFewLetters(ctx, u.q, actor.Tenant, f.Viewer, word, limit)
 		f.OfNodes = &clusters
 	default:
-		found.Nodes, err = store.SearchNodes(ctx, u.db, actor.Tenant, f.Viewer, word, limit)
+		found.Nodes, err = store.SearchNodes(ctx, u.q, actor.Tenant, f.Viewer, word, limit)
 	}
 	if err != nil {
 		return found, err
 	}
-	page, err := store.ClustersByTenant(ctx, u.db, actor.Tenant, f, loom.Page{Limit: limit})
+	page, err := store.ClustersByTenant(ctx, u.q, actor.Tenant, f, loom.Page{Limit: limit})
 	found.Clusters = page.Items
 	return found, err
 }
@@ -241,7 +241,7 @@ func (u *Clusters) TenantCounts(ctx context.Context, actor loom.Actor) (map[loom
 	if err := actor.May(loom.Administer.Reading(), actor.InTenant()); err != nil {
 		return nil, err
 	}
-	return store.LiveClusters(ctx, u.db, actor.Tenant)
+	return store.LiveClusters(ctx, u.q, actor.Tenant)
 }
 
 // OfTenants asks for a part of the clusters of all tenants.
@@ -271,7 +271,7 @@ func (u *Clusters) ClustersOfTenants(ctx context.Context, actor loom.Actor, in O
 	if in.Status != "" && !slices.Contains(loom.ClusterStatuses, in.Status) {
 		return OfTenantsList{}, loom.InvalidFields([]loom.FieldError{{Field: "status", Message: "A cluster is pending, active, incomplete, inconsistent or terminated."}})
 	}
-	items, next, prev, err := store.ClusterListAllTenants(ctx, u.db, in.ClusterOfTenantFilter, in.Page)
+	items, next, prev, err := store.ClusterListAllTenants(ctx, u.q, in.ClusterOfTenantFilter, in.Page)
 	return OfTenantsList{Items: items, Next: next, Prev: prev}, err
 }
 

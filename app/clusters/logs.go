@@ -39,7 +39,7 @@ func (u *Clusters) Log(ctx context.Context, actor loom.Actor, ref loom.TaskRef, 
 		return nil, false, loom.InvalidFields([]loom.FieldError{{Field: "limit",
 			Message: fmt.Sprintf("Numbers of a log are not negative, and at most %d lines are read at once.", maxLogLimit)}})
 	}
-	task, err := store.TaskByRef(ctx, u.db, actor.Tenant, ref)
+	task, err := store.TaskByRef(ctx, u.q, actor.Tenant, ref)
 	if isNotFound(err) {
 		return nil, false, noTask(ref)
 	}
@@ -58,7 +58,7 @@ func (u *Clusters) Log(ctx context.Context, actor loom.Actor, ref loom.TaskRef, 
 	} else if in.Before > 0 && in.After == 0 {
 		r.Newest = true
 	}
-	return store.LogLines(ctx, u.db, actor.Tenant, task, r)
+	return store.LogLines(ctx, u.q, actor.Tenant, task, r)
 }
 
 // LogSource names what a log of several tasks is of: an operation or, with Node, a
@@ -118,9 +118,9 @@ func (u *Clusters) Interleaved(ctx context.Context, actor loom.Actor, of LogSour
 	}
 	var log store.OrderedLog
 	if of.Node != "" {
-		log, err = store.NodeLog(ctx, u.db, actor.Tenant, of.Operation.Cluster, of.Node, r)
+		log, err = store.NodeLog(ctx, u.q, actor.Tenant, of.Operation.Cluster, of.Node, r)
 	} else {
-		log, err = store.OperationLog(ctx, u.db, actor.Tenant, of.Operation, r)
+		log, err = store.OperationLog(ctx, u.q, actor.Tenant, of.Operation, r)
 	}
 	out := InterleavedLog{Lines: make([]InterleavedLine, len(log.Lines)), More: log.More, Waiting: log.Waiting, Over: over}
 	for i, l := range log.Lines {
@@ -144,7 +144,7 @@ func (u *Clusters) sourceOver(ctx context.Context, actor loom.Actor, of LogSourc
 	if len(checkStorable("node", string(of.Node))) > 0 {
 		return false, none
 	}
-	status, err := store.StatusAroundNode(ctx, u.db, actor.Tenant, id, of.Node)
+	status, err := store.StatusAroundNode(ctx, u.q, actor.Tenant, id, of.Node)
 	if isNotFound(err) {
 		return false, none
 	}
@@ -212,7 +212,7 @@ func (u *Clusters) FindLog(ctx context.Context, actor loom.Actor, ref loom.TaskR
 	if err != nil {
 		return nil, false, err
 	}
-	task, err := store.TaskByRef(ctx, u.db, actor.Tenant, ref)
+	task, err := store.TaskByRef(ctx, u.q, actor.Tenant, ref)
 	if isNotFound(err) {
 		return nil, false, noTask(ref)
 	}
@@ -222,7 +222,7 @@ func (u *Clusters) FindLog(ctx context.Context, actor loom.Actor, ref loom.TaskR
 	if attempt <= 0 {
 		attempt = task.Attempt
 	}
-	return store.FindLogLines(ctx, u.db, actor.Tenant, task, attempt, m)
+	return store.FindLogLines(ctx, u.q, actor.Tenant, task, attempt, m)
 }
 
 // CountLogErrors counts the lines of errors of an attempt of a task that the actor has
@@ -231,7 +231,7 @@ func (u *Clusters) CountLogErrors(ctx context.Context, actor loom.Actor, task lo
 	if err := u.see(ctx, actor, task.Ref.Operation.Cluster); err != nil {
 		return 0, err
 	}
-	return store.CountLogLines(ctx, u.db, actor.Tenant, task, attempt, store.LogMatch{Errors: true, Limit: most})
+	return store.CountLogLines(ctx, u.q, actor.Tenant, task, attempt, store.LogMatch{Errors: true, Limit: most})
 }
 
 // InterleavedBack reads the last matching lines of all tasks of an operation or a node
@@ -253,9 +253,9 @@ func (u *Clusters) InterleavedBack(ctx context.Context, actor loom.Actor, of Log
 	m.Unsettled, m.Tasks = over, of.Tasks // nobody follows one that is over
 	var log store.OrderedLog
 	if of.Node != "" {
-		log, err = store.NodeLogBack(ctx, u.db, actor.Tenant, of.Operation.Cluster, of.Node, place, m)
+		log, err = store.NodeLogBack(ctx, u.q, actor.Tenant, of.Operation.Cluster, of.Node, place, m)
 	} else {
-		log, err = store.OperationLogBack(ctx, u.db, actor.Tenant, of.Operation, place, m)
+		log, err = store.OperationLogBack(ctx, u.q, actor.Tenant, of.Operation, place, m)
 	}
 	out := InterleavedLog{Lines: make([]InterleavedLine, len(log.Lines)), More: log.More, Over: over}
 	for i, l := range log.Lines {
@@ -280,14 +280,14 @@ func (u *Clusters) SkipLog(ctx context.Context, actor loom.Actor, ref loom.TaskR
 	if err := u.see(ctx, actor, ref.Operation.Cluster); err != nil {
 		return LogGap{}, err
 	}
-	task, err := store.TaskByRef(ctx, u.db, actor.Tenant, ref)
+	task, err := store.TaskByRef(ctx, u.q, actor.Tenant, ref)
 	if isNotFound(err) {
 		return LogGap{}, noTask(ref)
 	}
 	if err != nil {
 		return LogGap{}, err
 	}
-	last, lines, err := store.SkipTaskLog(ctx, u.db, actor.Tenant, task, store.LogRange{Attempt: in.Attempt, After: in.After}, levels, in.Tail)
+	last, lines, err := store.SkipTaskLog(ctx, u.q, actor.Tenant, task, store.LogRange{Attempt: in.Attempt, After: in.After}, levels, in.Tail)
 	return LogGap{Lines: lines, Seq: last}, err
 }
 
@@ -306,9 +306,9 @@ func (u *Clusters) SkipInterleaved(ctx context.Context, actor loom.Actor, of Log
 	var lines int
 	var err error
 	if of.Node != "" {
-		place, lines, err = store.SkipNodeLog(ctx, u.db, actor.Tenant, of.Operation.Cluster, of.Node, r, in.Limit)
+		place, lines, err = store.SkipNodeLog(ctx, u.q, actor.Tenant, of.Operation.Cluster, of.Node, r, in.Limit)
 	} else {
-		place, lines, err = store.SkipOperationLog(ctx, u.db, actor.Tenant, of.Operation, r, in.Limit)
+		place, lines, err = store.SkipOperationLog(ctx, u.q, actor.Tenant, of.Operation, r, in.Limit)
 	}
 	return LogGap{Lines: lines, Cursor: logCursor(place)}, err
 }

@@ -36,11 +36,11 @@ func (u *Clusters) Nodes(ctx context.Context, actor loom.Actor, page loom.Page) 
 	if err := actor.May(loom.See, actor.Mine()); err != nil {
 		return NodePage{}, err
 	}
-	list, err := store.NodesByTenant(ctx, u.db, actor.Tenant, store.SeenBy(actor), page)
+	list, err := store.NodesByTenant(ctx, u.q, actor.Tenant, store.SeenBy(actor), page)
 	if err != nil {
 		return NodePage{}, err
 	}
-	if err := store.AddNodeHistory(ctx, u.db, actor.Tenant, list.Items, maxNodeActions); err != nil {
+	if err := store.AddNodeHistory(ctx, u.q, actor.Tenant, list.Items, maxNodeActions); err != nil {
 		return NodePage{}, err
 	}
 	var clusters []loom.ClusterID
@@ -49,7 +49,7 @@ func (u *Clusters) Nodes(ctx context.Context, actor loom.Actor, page loom.Page) 
 			clusters = append(clusters, n.Cluster)
 		}
 	}
-	services, err := store.ServicesOfClusters(ctx, u.db, actor.Tenant, clusters)
+	services, err := store.ServicesOfClusters(ctx, u.q, actor.Tenant, clusters)
 	if err != nil {
 		return NodePage{}, err
 	}
@@ -69,7 +69,7 @@ func (u *Clusters) NodeByID(ctx context.Context, actor loom.Actor, id loom.NodeI
 	if id == "" || len(checkStorable("id", string(id))) > 0 {
 		return NodeView{}, none
 	}
-	cluster, owner, err := store.OwnerOfNode(ctx, u.db, actor.Tenant, id)
+	cluster, owner, err := store.OwnerOfNode(ctx, u.q, actor.Tenant, id)
 	if err == nil {
 		err = actor.May(loom.See, loom.OwnedBy(owner))
 	}
@@ -79,7 +79,7 @@ func (u *Clusters) NodeByID(ctx context.Context, actor loom.Actor, id loom.NodeI
 	if err != nil {
 		return NodeView{}, err
 	}
-	n, err := store.NodeByID(ctx, u.db, actor.Tenant, cluster, id)
+	n, err := store.NodeByID(ctx, u.q, actor.Tenant, cluster, id)
 	if isNotFound(err) {
 		return NodeView{}, none
 	}
@@ -87,11 +87,11 @@ func (u *Clusters) NodeByID(ctx context.Context, actor loom.Actor, id loom.NodeI
 		return NodeView{}, err
 	}
 	nodes := []loom.Node{n}
-	if err := store.AddNodeHistory(ctx, u.db, actor.Tenant, nodes, maxNodeActions); err != nil {
+	if err := store.AddNodeHistory(ctx, u.q, actor.Tenant, nodes, maxNodeActions); err != nil {
 		return NodeView{}, err
 	}
 	maskFacts(&nodes[0])
-	services, err := store.ServicesOfClusters(ctx, u.db, actor.Tenant, []loom.ClusterID{cluster})
+	services, err := store.ServicesOfClusters(ctx, u.q, actor.Tenant, []loom.ClusterID{cluster})
 	return NodeView{nodes[0], services[cluster]}, err
 }
 
@@ -105,7 +105,7 @@ func (u *Clusters) NodeProperties(ctx context.Context, actor loom.Actor, id loom
 		}
 		return nil, err
 	}
-	nodes, err := store.NodesByCluster(ctx, u.db, actor.Tenant, id)
+	nodes, err := store.NodesByCluster(ctx, u.q, actor.Tenant, id)
 	// Those that left are left out, unless nothing is left of the cluster.
 	if here := slices.DeleteFunc(slices.Clone(nodes), func(n loom.Node) bool { return n.Leaving && n.State == loom.NodeDeleted }); len(here) > 0 {
 		nodes = here
@@ -126,7 +126,7 @@ func (u *Clusters) RemoveNode(ctx context.Context, actor loom.Actor, id loom.Nod
 	if err := actor.May(loom.Administer, actor.InTenant()); err != nil {
 		return err
 	}
-	cluster, _, err := store.OwnerOfNode(ctx, u.db, actor.Tenant, id)
+	cluster, _, err := store.OwnerOfNode(ctx, u.q, actor.Tenant, id)
 	if isNotFound(err) {
 		return nil
 	}

@@ -20,7 +20,7 @@ func (u *Clusters) Operations(ctx context.Context, actor loom.Actor, id loom.Clu
 	if err := u.see(ctx, actor, id); err != nil {
 		return nil, err
 	}
-	return store.OperationsByCluster(ctx, u.db, actor.Tenant, id)
+	return store.OperationsByCluster(ctx, u.q, actor.Tenant, id)
 }
 
 // Operation reads one operation with its task counts.
@@ -89,7 +89,7 @@ func (u *Clusters) PlanOf(ctx context.Context, actor loom.Actor, ref loom.Operat
 	if err != nil {
 		return loom.Plan{}, nil, err
 	}
-	return store.PlanByOperation(ctx, u.db, actor.Tenant, op)
+	return store.PlanByOperation(ctx, u.q, actor.Tenant, op)
 }
 
 // OperationListInput asks for a page of operations, sorted by -number or number;
@@ -214,7 +214,7 @@ func latestOperation(ctx context.Context, q sqlx.ExtContext, c loom.Cluster) (*l
 // halfDone returns the newest operation that began and neither ended well nor was taken
 // back, unless a later one has put things right.
 func (u *Clusters) halfDone(ctx context.Context, cluster loom.Cluster) (*loom.Operation, error) {
-	operations, err := store.OperationsByCluster(ctx, u.db, cluster.Owner.Tenant, cluster.ID)
+	operations, err := store.OperationsByCluster(ctx, u.q, cluster.Owner.Tenant, cluster.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func (u *Clusters) Cluster(ctx context.Context, actor loom.Actor, id loom.Cluste
 			maskFacts(&nodes[i])
 		}
 	}
-	history, err := store.NodeActions(ctx, u.db, actor.Tenant, id, "", maxNodeActions)
+	history, err := store.NodeActions(ctx, u.q, actor.Tenant, id, "", maxNodeActions)
 	for _, nodes := range [][]loom.Node{v.Nodes, v.FormerNodes} {
 		for i := range nodes {
 			nodes[i].Actions = history[nodes[i].ID]
@@ -148,7 +148,7 @@ func (u *Clusters) splitNodes(ctx context.Context, v *ClusterView, all []loom.No
 	gone := func(n loom.Node) bool { return n.Leaving && n.State == loom.NodeDeleted }
 	switch {
 	case v.Latest != nil && v.Latest.Action == loom.ClusterDelete:
-		before, err := store.SnapshotBefore(ctx, u.db, v.Owner.Tenant, v.Latest.Ref)
+		before, err := store.SnapshotBefore(ctx, u.q, v.Owner.Tenant, v.Latest.Ref)
 		if err != nil {
 			return err
 		}

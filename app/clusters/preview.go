@@ -150,7 +150,7 @@ func (u *Clusters) hash(ctx context.Context, p *loom.Preview, c *change) ([]byte
 	if err != nil {
 		return nil, fmt.Errorf("encode preview %s: %w", p.ID, err)
 	}
-	if data, err = store.CanonicalJSON(ctx, u.db, data); err != nil {
+	if data, err = store.CanonicalJSON(ctx, u.q, data); err != nil {
 		return nil, err
 	}
 	p.Hash, err = digest(*p, data, c.plan)
@@ -201,7 +201,7 @@ func (u *Clusters) loadPreview(ctx context.Context, actor loom.Actor, id loom.Pr
 
 // seePreview reads a preview, and NotFound where the actor may not see what it is about.
 func (u *Clusters) seePreview(ctx context.Context, actor loom.Actor, id loom.PreviewID) (loom.Preview, []byte, error) {
-	p, data, err := store.PreviewByID(ctx, u.db, actor.Tenant, actor.User, id)
+	p, data, err := store.PreviewByID(ctx, u.q, actor.Tenant, actor.User, id)
 	if err != nil {
 		return loom.Preview{}, nil, noPreview(err)
 	}
@@ -253,7 +253,7 @@ func (u *Clusters) view(ctx context.Context, actor loom.Actor, p loom.Preview, c
 		v.Config = c.secrets().Mask(c.After.Config)
 	}
 	var err error
-	if v.Before, err = store.QuotaUse(ctx, u.db, actor.Tenant); err != nil {
+	if v.Before, err = store.QuotaUse(ctx, u.q, actor.Tenant); err != nil {
 		return v, err
 	}
 	v.After = v.Before
@@ -287,7 +287,7 @@ func (c *change) showFollowed(v *PreviewView) {
 // missingFields lists what Apply must be given, beside what the cluster has stored:
 // sensitive fields that the request brought, and required ones that it did not.
 func (u *Clusters) missingFields(ctx context.Context, actor loom.Actor, c *change) ([]map[string]loom.FieldSchema, error) {
-	t, err := store.ProviderType(ctx, u.db, c.Provider.Type)
+	t, err := store.ProviderType(ctx, u.q, c.Provider.Type)
 	if err != nil {
 		if isNotFound(err) {
 			return nil, nil // Apply will say so
@@ -297,7 +297,7 @@ func (u *Clusters) missingFields(ctx context.Context, actor loom.Actor, c *chang
 	if again := absentSensitive(t, c.Sensitive, nil); len(again) > 0 {
 		return []map[string]loom.FieldSchema{again}, nil
 	}
-	stored, err := store.Secrets(ctx, u.db, actor.Tenant, store.ClusterSecrets(c.Cluster))
+	stored, err := store.Secrets(ctx, u.q, actor.Tenant, store.ClusterSecrets(c.Cluster))
 	if err != nil {
 		return nil, err
 	}
@@ -323,11 +323,11 @@ func (u *Clusters) estimate(ctx context.Context, actor loom.Actor, v *PreviewVie
 	if len(v.Plan.Tasks) == 0 {
 		return nil
 	}
-	tenant, err := store.Tenant(ctx, u.db, actor.Tenant)
+	tenant, err := store.Tenant(ctx, u.q, actor.Tenant)
 	if err != nil {
 		return err
 	}
-	byKind, byAction, err := store.TypicalDurations(ctx, u.db, actor.Tenant, c.Provider.Type)
+	byKind, byAction, err := store.TypicalDurations(ctx, u.q, actor.Tenant, c.Provider.Type)
 	if err != nil {
 		return err
 	}

@@ -78,11 +78,11 @@ func currentProvider(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantI
 // readProvider gives the change of a stored preview its provider as it is now.
 func (u *Clusters) readProvider(ctx context.Context, actor loom.Actor, c *change) error {
 	if c.Kind == loom.ChangeCreate {
-		present, err := currentProvider(ctx, u.db, actor.Tenant, c.Building.Name)
+		present, err := currentProvider(ctx, u.q, actor.Tenant, c.Building.Name)
 		c.Provider = withFields(present, c.Input.Create.ProviderFields)
 		return err
 	}
-	cluster, err := store.ClusterByID(ctx, u.db, actor.Tenant, c.Cluster)
+	cluster, err := store.ClusterByID(ctx, u.q, actor.Tenant, c.Cluster)
 	c.Provider = cluster.Provider
 	return err
 }

@@ -14,7 +14,7 @@ func draftRemove(ctx context.Context, u *Clusters, r request, c *change) error {
 	if r.cluster.Status == loom.ClusterActive {
 		return layoutDraft(draftRemoval)(ctx, u, r, c)
 	}
-	op, err := lastBegun(ctx, u.db, r.cluster)
+	op, err := lastBegun(ctx, u.q, r.cluster)
 	if err != nil {
 		return err
 	}

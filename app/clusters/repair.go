@@ -114,7 +114,7 @@ func draftRepair(ctx context.Context, u *Clusters, r request, c *change) error {
 		}
 	}
 	if quota := c.more(); quota > 0 {
-		use, err := store.QuotaUse(ctx, u.db, cluster.Owner.Tenant)
+		use, err := store.QuotaUse(ctx, u.q, cluster.Owner.Tenant)
 		if err != nil {
 			return err
 		}
@@ -126,14 +126,14 @@ func draftRepair(ctx context.Context, u *Clusters, r request, c *change) error {
 // checkReboot finds nodes whose machine cannot be rebooted: it does not answer, and the
 // provider does not reboot machines through its API.
 func (u *Clusters) checkReboot(ctx context.Context, cluster loom.Cluster, c *change, nodes []loom.NodeID) error {
-	t, err := store.ProviderType(ctx, u.db, c.Provider.Type)
+	t, err := store.ProviderType(ctx, u.q, c.Provider.Type)
 	if t.Reboots || errors.Is(err, loom.NotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	health, err := store.HealthOfCluster(ctx, u.db, cluster.Owner.Tenant, cluster.ID)
+	health, err := store.HealthOfCluster(ctx, u.q, cluster.Owner.Tenant, cluster.ID)
 	if err != nil {
 		return err
 	}
@@ -159,14 +159,14 @@ func (u *Clusters) nodesOfFailedDelete(ctx context.Context, cluster loom.Cluster
 	}
 	ref := loom.OperationRef{Cluster: cluster.ID, Number: cluster.LatestOperation}
 	for ref.Number > 0 { // a delete that was retried was once begun by another operation
-		op, err := store.OperationByRef(ctx, u.db, cluster.Owner.Tenant, ref)
+		op, err := store.OperationByRef(ctx, u.q, cluster.Owner.Tenant, ref)
 		if err != nil {
 			return nil, err
 		}
 		if op.Action != loom.ClusterDelete {
 			return lost, nil
 		}
-		before, err := store.SnapshotBefore(ctx, u.db, cluster.Owner.Tenant, ref)
+		before, err := store.SnapshotBefore(ctx, u.q, cluster.Owner.Tenant, ref)
 		if err != nil {
 			return nil, err
 		}
@@ -326,7 +326,7 @@ func (u *Clusters) pastOf(ctx context.Context, c loom.Cluster, nodes []loom.Node
 	if len(ids) == 0 {
 		return past, nil
 	}
-	steps, err := store.LatestSteps(ctx, u.db, c.Owner.Tenant, c.ID, ids)
+	steps, err := store.LatestSteps(ctx, u.q, c.Owner.Tenant, c.ID, ids)
 	for _, s := range steps {
 		if past[s.Node] == nil {
 			past[s.Node] = map[string]map[loom.TaskAction]store.Step{}
@@ -495,7 +495,7 @@ func (u *Clusters) warnOfUnfinished(ctx context.Context, c *change, cluster loom
 	if err != nil || op == nil || op.Undone || op.Action == loom.ClusterDelete {
 		return err
 	}
-	plans, err := store.PlansOf(ctx, u.db, cluster.Owner.Tenant, *op)
+	plans, err := store.PlansOf(ctx, u.q, cluster.Owner.Tenant, *op)
 	if err != nil {
 		return err
 	}

@@ -132,10 +132,10 @@ func (u *Clusters) preview(ctx context.Context, actor loom.Actor, in PreviewInpu
 	}
 	p.Cluster, p.Revision = cluster.ID, cluster.Revision
 	if makesMachines(c.plan) {
-		if err := checkPermitted(ctx, u.db, actor.Tenant, c.Provider, c.plan); err != nil {
+		if err := checkPermitted(ctx, u.q, actor.Tenant, c.Provider, c.plan); err != nil {
 			return p, nil, err
 		}
-		b, _, err := machineSpecOf(ctx, u.db, c.Provider)
+		b, _, err := machineSpecOf(ctx, u.q, c.Provider)
 		c.Building = &b
 		return p, c, err
 	}
@@ -163,6 +163,14 @@ func (u *Clusters) changeOf(ctx context.Context, actor loom.Actor, in PreviewInp
 	if err != nil {
 		return nil, cluster, err
 	}
+	c, err := u.changeAt(ctx, actor, in, cluster, nodes)
+	return c, cluster, err
+}
+
+// changeAt works out what a request does to a cluster as it was read, with its plan. Errors: those
+// of changeOf but NotFound for the cluster.
+func (u *Clusters) changeAt(ctx context.Context, actor loom.Actor, in PreviewInput, cluster loom.Cluster, nodes []loom.Node) (*change, error) {
+	of := kinds[in.Kind]
 	c := newChange(in, of)
 	c.Input.Create, c.Input.ProviderFields, c.Input.Abort = loom.CreateInput{}, nil, false
 	c.Cluster, c.Name, c.Template, c.Provider = cluster.ID, cluster.Name, cluster.Template.Base, cluster.Provider
@@ -170,45 +178,48 @@ func (u *Clusters) changeOf(ctx context.Context, actor loom.Actor, in PreviewInp
 	c.After.State = planner.State{Nodes: slices.Clone(nodes), Services: cluster.Services}
 	if of.draft != nil {
 		if err := of.draft(ctx, u, request{actor, cluster, in}, c); err != nil {
-			return nil, cluster, err
+			return nil, err
 		}
 	}
 	if c.Action == "" { // nothing is begun
-		return c, cluster, nil
+		return c, nil
 	}
 	if c.Followed == nil {
 		if err := c.policy(in.Change.OnFailure, cluster.Template.Administration.OnFailure); err != nil {
-			return nil, cluster, err
+			return nil, err
 		}
 	}
 	if err := u.takeRequestFields(ctx, c, in.ProviderFields); err != nil {
-		return nil, cluster, err
+		return nil, err
 	}
 	if err := u.makePlan(ctx, actor.Tenant, c); err != nil {
-		return nil, cluster, err
+		return nil, err
 	}
-	return c, cluster, u.warnOf(ctx, actor, c)
+	if u.fleet != nil {
+		return c, nil
+	}
+	return c, u.warnOf(ctx, actor, c)
 }
 
 // consistentRead reads a cluster that a request may change now, and its nodes as they
 // were with it: a layout must not be looked for in halves of two states.
 func (u *Clusters) consistentRead(ctx context.Context, actor loom.Actor, in PreviewInput) (loom.Cluster, []loom.Node, error) {
 	for range maxReads {
-		cluster, err := store.ClusterByID(ctx, u.db, actor.Tenant, in.Cluster)
+		cluster, err := store.ClusterByID(ctx, u.q, actor.Tenant, in.Cluster)
 		if err := allowed(actor, verbOf(in.Kind).Reading(), in.Cluster, cluster.Owner, err); err != nil {
 			return cluster, nil, err
 		}
 		if _, there := cluster.Services[in.Service]; in.Service != "" && !there {
 			return cluster, nil, noService(cluster.ID, in.Service)
 		}
-		if err := u.checkAllowed(ctx, u.db, cluster, in.Kind); err != nil {
+		if err := u.checkAllowed(ctx, u.q, cluster, in.Kind); err != nil {
 			return cluster, nil, err
 		}
 		nodes, err := u.members(ctx, cluster, in.Kind)
 		if err != nil {
 			return cluster, nil, err
 		}
-		if again, err := store.ClusterByID(ctx, u.db, actor.Tenant, in.Cluster); err != nil || again.Revision == cluster.Revision {
+		if again, err := store.ClusterByID(ctx, u.q, actor.Tenant, in.Cluster); err != nil || again.Revision == cluster.Revision {
 			return cluster, nodes, err
 		}
 	}
@@ -228,7 +239,7 @@ func (u *Clusters) takeRequestFields(ctx context.Context, c *change, given map[s
 	if errs := checkStorable("providerFields", given); len(errs) > 0 {
 		return loom.InvalidFields(errs)
 	}
-	t, err := store.ProviderType(ctx, u.db, c.Provider.Type)
+	t, err := store.ProviderType(ctx, u.q, c.Provider.Type)
 	if err != nil {
 		return err
 	}
@@ -241,7 +252,7 @@ func (u *Clusters) takeRequestFields(ctx context.Context, c *change, given map[s
 // left to what takes machines away or makes them anew; what a failed delete took
 // away already can be repaired.
 func (u *Clusters) members(ctx context.Context, c loom.Cluster, kind loom.ChangeKind) ([]loom.Node, error) {
-	all, err := store.NodesByCluster(ctx, u.db, c.Owner.Tenant, c.ID)
+	all, err := store.NodesByCluster(ctx, u.q, c.Owner.Tenant, c.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -345,7 +356,7 @@ func (u *Clusters) RefusedRequest(ctx context.Context, actor loom.Actor, of loom
 	if !op.NeverBegan() {
 		return in, loom.NewError(loom.Conflict, "Operation %d began; only one that was refused can be asked for again as it was.", of.Number)
 	}
-	data, err := store.OperationRequest(ctx, u.db, actor.Tenant, of)
+	data, err := store.OperationRequest(ctx, u.q, actor.Tenant, of)
 	if err != nil {
 		return in, err
 	}

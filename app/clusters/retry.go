@@ -21,7 +21,7 @@ const maxSkipped = 1000
 // draftRetry works out what is left of the latest operation.
 func draftRetry(ctx context.Context, u *Clusters, r request, c *change) error {
 	actor, cluster, in := r.actor, r.cluster, r.in.Change
-	latest, err := lastBegun(ctx, u.db, cluster)
+	latest, err := lastBegun(ctx, u.q, cluster)
 	if err != nil {
 		return err
 	}
@@ -72,11 +72,11 @@ func draftRetry(ctx context.Context, u *Clusters, r request, c *change) error {
 // planRetry plans the tasks that are left, and behind them those that are left out.
 func planRetry(ctx context.Context, u *Clusters, c *change, tenant loom.TenantID) (loom.Plan, error) {
 	f, asked := c.Followed, c.Input.Change
-	op, err := store.OperationByRef(ctx, u.db, tenant, loom.OperationRef{Cluster: c.Cluster, Number: f.Of})
+	op, err := store.OperationByRef(ctx, u.q, tenant, loom.OperationRef{Cluster: c.Cluster, Number: f.Of})
 	if err != nil {
 		return loom.Plan{}, err
 	}
-	plans, err := store.PlansOf(ctx, u.db, tenant, op)
+	plans, err := store.PlansOf(ctx, u.q, tenant, op)
 	if err != nil {
 		return loom.Plan{}, err
 	}
@@ -232,7 +232,7 @@ func (u *Clusters) draftAmended(ctx context.Context, r request, c *change, op lo
 	if f.Failed != op.Ref.Number {
 		return loom.NewError(loom.Conflict, "Operation %d left nothing unfinished, so it can't continue.", op.Ref.Number)
 	}
-	of, err := f.lineage(ctx, u.db, cluster.Owner.Tenant, op.Ref)
+	of, err := f.lineage(ctx, u.q, cluster.Owner.Tenant, op.Ref)
 	if err != nil {
 		return err
 	}
@@ -278,7 +278,7 @@ func (u *Clusters) amendServices(ctx context.Context, c *change, cluster loom.Cl
 			return invalid("services", "“%s” is to be removed; do not name it among those that come in their newest version.", name)
 		}
 	}
-	catalog, err := store.Services(ctx, u.db, cluster.Owner.Tenant)
+	catalog, err := store.Services(ctx, u.q, cluster.Owner.Tenant)
 	if err != nil {
 		return err
 	}
@@ -362,7 +362,7 @@ func (f *followUp) lineage(ctx context.Context, q sqlx.ExtContext, tenant loom.T
 // planAmended plans what leads on from what failed.
 func planAmended(ctx context.Context, u *Clusters, c *change, tenant loom.TenantID) (loom.Plan, error) {
 	f := c.Followed
-	of, err := f.lineage(ctx, u.db, tenant, loom.OperationRef{Cluster: c.Cluster, Number: f.Failed})
+	of, err := f.lineage(ctx, u.q, tenant, loom.OperationRef{Cluster: c.Cluster, Number: f.Failed})
 	if err != nil {
 		return loom.Plan{}, err
 	}
@@ -432,7 +432,7 @@ type followUp struct {
 
 // operationOf reads an operation that a request names. NotFound, about its field.
 func (u *Clusters) operationOf(ctx context.Context, cluster loom.Cluster, number int) (loom.Operation, error) {
-	op, err := store.OperationByRef(ctx, u.db, cluster.Owner.Tenant, loom.OperationRef{Cluster: cluster.ID, Number: number})
+	op, err := store.OperationByRef(ctx, u.q, cluster.Owner.Tenant, loom.OperationRef{Cluster: cluster.ID, Number: number})
 	if isNotFound(err) {
 		return op, missing("operation", "Cluster %s has no operation %d.", cluster.ID, number)
 	}

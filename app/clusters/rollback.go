@@ -77,7 +77,7 @@ func (u *Clusters) layoutBefore(ctx context.Context, cluster loom.Cluster, op lo
 			return loom.Snapshot{}, err
 		}
 	}
-	before, err := store.SnapshotBefore(ctx, u.db, cluster.Owner.Tenant, op.Ref)
+	before, err := store.SnapshotBefore(ctx, u.q, cluster.Owner.Tenant, op.Ref)
 	if err != nil {
 		return loom.Snapshot{}, err
 	}
@@ -98,7 +98,7 @@ func (u *Clusters) layoutBefore(ctx context.Context, cluster loom.Cluster, op lo
 // what that was to lead to, and the machines; and nodes after the change without a record.
 func (u *Clusters) readPresent(ctx context.Context, cluster loom.Cluster, f *followUp, after ...loom.Node) error {
 	tenant := cluster.Owner.Tenant
-	all, err := store.NodesByCluster(ctx, u.db, tenant, cluster.ID)
+	all, err := store.NodesByCluster(ctx, u.q, tenant, cluster.ID)
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (u *Clusters) readPresent(ctx context.Context, cluster loom.Cluster, f *fol
 	}
 	f.Failed = failed.Ref.Number
 	if failed.Undone {
-		goal, err := store.SnapshotAfter(ctx, u.db, tenant, failed.Ref)
+		goal, err := store.SnapshotAfter(ctx, u.q, tenant, failed.Ref)
 		if err != nil || goal == nil {
 			return err
 		}
@@ -152,7 +152,7 @@ func planRollback(ctx context.Context, u *Clusters, c *change, tenant loom.Tenan
 		HasMachine: func(id loom.NodeID) bool { return machines[id] },
 	}
 	if f.Failed > 0 {
-		of, err := f.lineage(ctx, u.db, tenant, loom.OperationRef{Cluster: c.Cluster, Number: f.Failed})
+		of, err := f.lineage(ctx, u.q, tenant, loom.OperationRef{Cluster: c.Cluster, Number: f.Failed})
 		if err != nil {
 			return loom.Plan{}, err
 		}

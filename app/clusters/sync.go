@@ -53,7 +53,7 @@ func draftSync(ctx context.Context, u *Clusters, r request, c *change) error {
 // draftChecks takes check, files and logs of services from their newest versions, and nothing
 // else of these.
 func (u *Clusters) draftChecks(ctx context.Context, tenant loom.TenantID, c *change) error {
-	newest, err := store.Services(ctx, u.db, tenant)
+	newest, err := store.Services(ctx, u.q, tenant)
 	if err != nil {
 		return err
 	}

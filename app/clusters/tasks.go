@@ -39,7 +39,7 @@ func (u *Clusters) Tasks(ctx context.Context, actor loom.Actor, ref loom.Operati
 	if err := loom.InvalidFields(errs); err != nil {
 		return nil, err
 	}
-	return store.TasksByOperation(ctx, u.db, actor.Tenant, ref, store.TaskFilter{
+	return store.TasksByOperation(ctx, u.q, actor.Tenant, ref, store.TaskFilter{
 		Statuses: f.Statuses, Node: f.Node, Service: f.Service, Action: f.Action,
 	})
 }
@@ -67,13 +67,13 @@ func (u *Clusters) Task(ctx context.Context, actor loom.Actor, ref loom.TaskRef)
 		return v, err
 	}
 	var err error
-	if v.Task, err = store.TaskByRef(ctx, u.db, actor.Tenant, ref); err != nil {
+	if v.Task, err = store.TaskByRef(ctx, u.q, actor.Tenant, ref); err != nil {
 		if isNotFound(err) {
 			return v, noTask(ref)
 		}
 		return v, err
 	}
-	near, err := store.NeighboursOfTask(ctx, u.db, actor.Tenant, v.Row)
+	near, err := store.NeighboursOfTask(ctx, u.q, actor.Tenant, v.Row)
 	if err != nil {
 		return v, err
 	}
@@ -81,10 +81,10 @@ func (u *Clusters) Task(ctx context.Context, actor loom.Actor, ref loom.TaskRef)
 	for _, g := range near.Behind {
 		v.Behind = append(v.Behind, planner.GateDependency(g))
 	}
-	if v.Ready, err = store.TaskReady(ctx, u.db, actor.Tenant, v.Row); err != nil {
+	if v.Ready, err = store.TaskReady(ctx, u.q, actor.Tenant, v.Row); err != nil {
 		return v, err
 	}
-	v.Attempts, err = store.AttemptsByTask(ctx, u.db, actor.Tenant, v.Row)
+	v.Attempts, err = store.AttemptsByTask(ctx, u.q, actor.Tenant, v.Row)
 	return v, err
 }
 
@@ -123,7 +123,7 @@ func (u *Clusters) TaskPage(ctx context.Context, actor loom.Actor, ref loom.Oper
 	filter := store.TaskListFilter{Statuses: in.Statuses, Again: in.Again, Node: in.Node, Services: in.Services, Actions: in.Actions, Level: in.Level}
 	return pageByNumber(in.Page, fmt.Sprint(ref, filter), []string{"number", "-number"}, func(t TaskView) int { return t.Ref.Number },
 		func(r store.NumberRange) ([]TaskView, error) {
-			tasks, err := store.TasksInRange(ctx, u.db, actor.Tenant, ref, filter, r)
+			tasks, err := store.TasksInRange(ctx, u.q, actor.Tenant, ref, filter, r)
 			views := make([]TaskView, len(tasks))
 			for i, t := range tasks {
 				views[i] = TaskView{Task: t.Task, DependsOn: t.DependsOn, Behind: make([]planner.GateDependency, len(t.Behind))}
@@ -168,7 +168,7 @@ func (u *Clusters) NodeProgress(ctx context.Context, actor loom.Actor, ref loom.
 	if err := u.seeOperation(ctx, actor, ref); err != nil {
 		return nil, err
 	}
-	return store.NodeCourses(ctx, u.db, actor.Tenant, ref)
+	return store.NodeCourses(ctx, u.q, actor.Tenant, ref)
 }
 
 // OperationNodes names the nodes that an operation is about, by number: far less work
@@ -186,7 +186,7 @@ func (u *Clusters) TasksOn(ctx context.Context, actor loom.Actor, ref loom.Opera
 	if err := u.seeOperation(ctx, actor, ref); err != nil {
 		return nil, err
 	}
-	return store.TasksOnNodes(ctx, u.db, actor.Tenant, ref, nodes)
+	return store.TasksOnNodes(ctx, u.q, actor.Tenant, ref, nodes)
 }
 
 // AttemptsOn lists when the tasks of an operation on the named nodes were tried, by number
@@ -195,7 +195,7 @@ func (u *Clusters) AttemptsOn(ctx context.Context, actor loom.Actor, ref loom.Op
 	if err := u.seeOperation(ctx, actor, ref); err != nil {
 		return nil, err
 	}
-	return store.AttemptsOnNodes(ctx, u.db, actor.Tenant, ref, nodes)
+	return store.AttemptsOnNodes(ctx, u.q, actor.Tenant, ref, nodes)
 }
 
 // TasksNumbered lists the tasks of an operation with these numbers, by number; what
@@ -221,12 +221,12 @@ func (u *Clusters) Typical(ctx context.Context, actor loom.Actor, providerType s
 	if err := actor.May(loom.Read, actor.InTenant()); err != nil {
 		return Typical{}, err
 	}
-	tenant, err := store.Tenant(ctx, u.db, actor.Tenant)
+	tenant, err := store.Tenant(ctx, u.q, actor.Tenant)
 	if err != nil {
 		return Typical{}, err
 	}
 	t := Typical{workers: tenant.Workers}
-	t.byKind, t.byAction, err = store.TypicalDurations(ctx, u.db, actor.Tenant, providerType)
+	t.byKind, t.byAction, err = store.TypicalDurations(ctx, u.q, actor.Tenant, providerType)
 	return t, err
 }
 

@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -48,6 +49,9 @@ func checkUpdate(in PreviewInput) []loom.FieldError {
 	return errs
 }
 
+// errUpToDate is the cause of a Conflict about an update that changes nothing.
+var errUpToDate = errors.New("the cluster is up to date")
+
 func kindWords(kinds []loom.EntityKind) string {
 	words := make([]string, len(kinds))
 	for i, k := range kinds {
@@ -90,7 +94,7 @@ func draftUpdate(ctx context.Context, u *Clusters, r request, c *change) error {
 		return err
 	}
 	if !c.updates(r.cluster) {
-		return loom.NewError(loom.Conflict, "The cluster is up to date: none of these entries is newer than its copy.")
+		return &loom.Error{Kind: loom.Conflict, Err: errUpToDate, Message: "The cluster is up to date: none of these entries is newer than its copy."}
 	}
 	return nil
 }

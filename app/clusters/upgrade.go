@@ -18,7 +18,7 @@ func draftUpgrade(ctx context.Context, u *Clusters, r request, c *change) error 
 	if err := checkOnCluster(cluster, in.Services); err != nil {
 		return err
 	}
-	catalog, err := store.Services(ctx, u.db, cluster.Owner.Tenant)
+	catalog, err := store.Services(ctx, u.q, cluster.Owner.Tenant)
 	if err != nil {
 		return err
 	}
@@ -76,10 +76,18 @@ func draftUpgrade(ctx context.Context, u *Clusters, r request, c *change) error 
 // changedFiles gives, by service of a cluster, the files that its actions ran and that are
 // others now, such as “web.sh v3”.
 func (u *Clusters) changedFiles(ctx context.Context, cluster loom.Cluster) (map[string][]string, error) {
-	all, err := store.ChangedFiles(ctx, u.db, cluster.Owner.Tenant, cluster.ID)
+	if u.fleet != nil {
+		return changedIn(cluster, u.fleet.files[cluster.ID]), nil
+	}
+	all, err := store.ChangedFiles(ctx, u.q, cluster.Owner.Tenant, cluster.ID)
 	if err != nil {
 		return nil, err
 	}
+	return changedIn(cluster, all), nil
+}
+
+// changedIn picks the changed files of what the services of a cluster do now.
+func changedIn(cluster loom.Cluster, all []store.ChangedFile) map[string][]string {
 	changed := map[string][]string{}
 	for _, f := range all {
 		s, there := cluster.Services[f.Service]
@@ -89,7 +97,7 @@ func (u *Clusters) changedFiles(ctx context.Context, cluster loom.Cluster) (map[
 			changed[f.Service] = append(changed[f.Service], text)
 		}
 	}
-	return changed, nil
+	return changed
 }
 
 // ReleasedFile is a file of a service that came into use after the service failed.
@@ -102,7 +110,7 @@ func (u *Clusters) ReleasedFiles(ctx context.Context, actor loom.Actor, ref loom
 	if err != nil {
 		return nil, err
 	}
-	all, err := store.ReleasedFiles(ctx, u.db, cluster.Owner.Tenant, ref)
+	all, err := store.ReleasedFiles(ctx, u.q, cluster.Owner.Tenant, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +119,7 @@ func (u *Clusters) ReleasedFiles(ctx context.Context, actor loom.Actor, ref loom
 	for _, f := range all {
 		plugin, known := plugins[f.Plugin]
 		if !known {
-			if plugin, err = store.AutomatorType(ctx, u.db, f.Plugin); err != nil && !errors.Is(err, loom.NotFound) {
+			if plugin, err = store.AutomatorType(ctx, u.q, f.Plugin); err != nil && !errors.Is(err, loom.NotFound) {
 				return nil, err
 			}
 			plugins[f.Plugin] = plugin

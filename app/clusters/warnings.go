@@ -38,7 +38,7 @@ func (u *Clusters) warnOf(ctx context.Context, actor loom.Actor, c *change) erro
 			return err
 		}
 	}
-	tenant, err := store.Tenant(ctx, u.db, actor.Tenant)
+	tenant, err := store.Tenant(ctx, u.q, actor.Tenant)
 	if err == nil && tenant.Workers == 0 {
 		c.Warnings = append(c.Warnings, noWorkers)
 	}
@@ -48,7 +48,7 @@ func (u *Clusters) warnOf(ctx context.Context, actor loom.Actor, c *change) erro
 // warnOfVersions says which services have a newer version in the catalog that does other
 // work, as an upgrade counts it, since a retry carries out those that the cluster has.
 func (u *Clusters) warnOfVersions(ctx context.Context, tenant loom.TenantID, c *change) error {
-	catalog, err := store.Services(ctx, u.db, tenant)
+	catalog, err := store.Services(ctx, u.q, tenant)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (u *Clusters) warnOfPlugins(ctx context.Context, tenant loom.TenantID, c *c
 	if len(fresh) == 0 && len(automators) == 0 {
 		return nil
 	}
-	live, carried, err := store.CarriedPlugins(ctx, u.db, tenant)
+	live, carried, err := store.CarriedPlugins(ctx, u.q, tenant)
 	if err != nil || live == 0 {
 		return err
 	}

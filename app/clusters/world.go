@@ -3,6 +3,8 @@ package clusters
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"loom/app/loom"
 	"loom/app/store"
@@ -23,7 +25,10 @@ type world struct {
 
 // readWorld reads the newest released entries of some kinds of a tenant.
 func (u *Clusters) readWorld(ctx context.Context, tenant loom.TenantID, kinds ...loom.EntityKind) (*world, error) {
-	stored, err := store.ReleasedCatalogEntries(ctx, u.db, tenant, kinds...)
+	if u.fleet != nil {
+		return u.fleet.world.clone(), nil
+	}
+	stored, err := store.ReleasedCatalogEntries(ctx, u.q, tenant, kinds...)
 	if err != nil {
 		return nil, err
 	}
@@ -32,6 +37,43 @@ func (u *Clusters) readWorld(ctx context.Context, tenant loom.TenantID, kinds ..
 		w.put(e.Entry)
 	}
 	return w, nil
+}
+
+// clone returns a world that can be changed by itself. Entries are shared.
+func (w *world) clone() *world {
+	c := *w
+	c.templates, c.partials, c.providers, c.services = maps.Clone(w.templates), maps.Clone(w.partials), maps.Clone(w.providers), maps.Clone(w.services)
+	c.hardware, c.images, c.offered = slices.Clone(w.hardware), slices.Clone(w.images), slices.Clone(w.offered)
+	return &c
+}
+
+// version returns the version of an entry in the world, 0 where it is not there.
+func (w *world) version(of store.EntryVersion) int {
+	switch of.Kind {
+	case loom.KindTemplate:
+		if e := w.templates[of.Name]; e != nil {
+			return e.Version
+		}
+	case loom.KindPartialTemplate:
+		if e := w.partials[of.Name]; e != nil {
+			return e.Version
+		}
+	case loom.KindService:
+		return w.services[of.Name].Version
+	case loom.KindHardwareType:
+		for i := range w.hardware {
+			if w.hardware[i].Name == of.Name {
+				return w.hardware[i].Version
+			}
+		}
+	case loom.KindImageType:
+		for i := range w.images {
+			if w.images[i].Name == of.Name {
+				return w.images[i].Version
+			}
+		}
+	}
+	return 0
 }
 
 // put adds an entry, or takes it in place of the one of its kind and name.
@@ -98,7 +140,10 @@ func (w *world) template(name string, use func(kind loom.EntityKind, e *loom.Bas
 // for a version that is not there.
 func (u *Clusters) readVersions(ctx context.Context, tenant loom.TenantID, w *world, entries []store.EntryVersion) error {
 	for i, named := range entries {
-		stored, err := store.ReleasedCatalogEntry(ctx, u.db, tenant, named.Kind, named.Name, named.Version)
+		if there := w.version(named); there > 0 && (named.Version == there || named.Version == 0) {
+			continue
+		}
+		stored, err := store.ReleasedCatalogEntry(ctx, u.q, tenant, named.Kind, named.Name, named.Version)
 		if isNotFound(err) {
 			return missing(fmt.Sprintf("entries[%d]", i), "%s", loom.AsError(err).Message)
 		}

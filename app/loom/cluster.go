@@ -1,6 +1,9 @@
 package loom
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // Cluster is a set of nodes made from a template. Template and Services are copies
 // taken when the cluster was made, or when a service was added: later catalog edits do
@@ -43,6 +46,16 @@ type Cluster struct {
 type TypeSettings struct {
 	Hardware map[string]map[string]string `json:"hardware"`
 	Image    map[string]map[string]string `json:"image"`
+}
+
+// With returns the settings with others in place of those of the same types.
+func (t TypeSettings) With(others TypeSettings) TypeSettings {
+	with := TypeSettings{Hardware: map[string]map[string]string{}, Image: map[string]map[string]string{}}
+	maps.Copy(with.Hardware, t.Hardware)
+	maps.Copy(with.Hardware, others.Hardware)
+	maps.Copy(with.Image, t.Image)
+	maps.Copy(with.Image, others.Image)
+	return with
 }
 
 const (

@@ -135,6 +135,24 @@ func ClusterByID(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, i
 	return oneCluster(ctx, q, clusterByID, tenant, id)
 }
 
+const clustersByIDs = `SELECT ` + clusterColumns + ` FROM clusters WHERE tenant_id = $1 AND id = ANY ($2) ORDER BY id`
+
+// ClustersByIDs reads clusters by id; those that the tenant does not have are left out.
+func ClustersByIDs(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ids []loom.ClusterID) ([]loom.Cluster, error) {
+	var rows []clusterRow
+	if err := sqlx.SelectContext(ctx, q, &rows, clustersByIDs, tenant, idArray(ids)); err != nil {
+		return nil, wrap(err, "read %d clusters", len(ids))
+	}
+	clusters := make([]loom.Cluster, len(rows))
+	for i := range rows {
+		var err error
+		if clusters[i], err = rows[i].cluster(); err != nil {
+			return nil, err
+		}
+	}
+	return clusters, nil
+}
+
 // LockCluster reads a cluster and locks its row until the transaction ends, so
 // that no second operation starts. NotFound as ClusterByID.
 func LockCluster(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id loom.ClusterID) (loom.Cluster, error) {

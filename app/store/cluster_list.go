@@ -333,3 +333,12 @@ func LiveClusters(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) 
 	}
 	return counts, nil
 }
+
+// ClusterIDs lists the clusters that match, by id.
+func ClusterIDs(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, f ClusterFilter) ([]loom.ClusterID, error) {
+	var b binder
+	where := f.where(&b, tenant)
+	var ids []loom.ClusterID
+	err := sqlx.SelectContext(ctx, q, &ids, `SELECT c.id FROM clusters c WHERE `+where+` ORDER BY c.id`, b.values...)
+	return ids, wrap(err, "list the ids of clusters")
+}

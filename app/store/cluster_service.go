@@ -40,6 +40,7 @@ func KeepFilesAllTenants(ctx context.Context, tx *sqlx.Tx, tasks []loom.TaskID, 
 // ChangedFile is a file that an action of a service ran on a node of a cluster, and of which
 // Version, with another content, is in use now.
 type ChangedFile struct {
+	Cluster loom.ClusterID  `db:"cluster_id"`
 	Service string          `db:"service"`
 	Action  loom.TaskAction `db:"action"`
 	Plugin  string          `db:"plugin"`
@@ -49,17 +50,17 @@ type ChangedFile struct {
 }
 
 const changedFiles = `
-SELECT DISTINCT s.key AS service, a.key AS action, r.plugin, r.type, r.name, r.version
+SELECT DISTINCT n.cluster_id, s.key AS service, a.key AS action, r.plugin, r.type, r.name, r.version
 FROM nodes n CROSS JOIN LATERAL jsonb_each(n.service_files) s CROSS JOIN LATERAL jsonb_each(s.value) a CROSS JOIN LATERAL jsonb_each_text(a.value) f
 JOIN resources r ON r.tenant_id = $1 AND r.live AND r.kind = 'automatortypes' AND r.plugin || '/' || r.type || '/' || r.name = f.key
-WHERE n.tenant_id = $1 AND n.cluster_id = $2 AND n.state <> 'deleted' AND s.key = ANY (n.services) AND r.sha256 <> f.value
-ORDER BY 1, 2, 3, 4, 5`
+WHERE n.tenant_id = $1 AND n.cluster_id = ANY ($2) AND n.state <> 'deleted' AND s.key = ANY (n.services) AND r.sha256 <> f.value
+ORDER BY 1, 2, 3, 4, 5, 6`
 
-// ChangedFiles lists the files that services of a cluster ran and that are others now.
-func ChangedFiles(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID) ([]ChangedFile, error) {
+// ChangedFiles lists the files that services of clusters ran and that changed since.
+func ChangedFiles(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, clusters ...loom.ClusterID) ([]ChangedFile, error) {
 	var changed []ChangedFile
-	err := sqlx.SelectContext(ctx, q, &changed, changedFiles, tenant, int64(cluster))
-	return changed, wrap(err, "list the files of cluster %s that are others now", cluster)
+	err := sqlx.SelectContext(ctx, q, &changed, changedFiles, tenant, idArray(clusters))
+	return changed, wrap(err, "list the changed files of %d clusters", len(clusters))
 }
 
 // ReleasedFile is a file of an automator that came into use after an action of a service

@@ -139,6 +139,10 @@ SELECT id, cluster_id, number, incarnation, state, leaving, hostname, hardwarety
        jsonb_strip_nulls(jsonb_build_object('ssh_keys', results->'ssh_keys', 'ssh_port', results->'ssh_port',
            'ssh-auth', CASE WHEN results->'ssh-auth' ? 'user' THEN jsonb_build_object('user', results->'ssh-auth'->'user') END)), service_states
 FROM nodes WHERE tenant_id = $1 AND cluster_id = $2 ORDER BY number`
+	nodesByClusters = `
+SELECT id, cluster_id, number, incarnation, state, leaving, hostname, hardwaretype, imagetype, flavor, image, sshuser,
+       services, automators, ipaddresses, '{}'::jsonb, service_states
+FROM nodes WHERE tenant_id = $1 AND cluster_id = ANY ($2) AND state <> 'deleted' ORDER BY cluster_id, number`
 	nodeByID = `
 SELECT id, cluster_id, number, incarnation, state, leaving, hostname, hardwaretype, imagetype, flavor, image, sshuser,
        services, automators, ipaddresses, results, service_states
@@ -155,6 +159,20 @@ func NodesByCluster(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID
 // signed in to.
 func NodesBriefly(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID) ([]loom.Node, error) {
 	return readNodes(ctx, q, cluster, nodesBriefly, tenant, int64(cluster))
+}
+
+// NodesByClusters reads the nodes of clusters that have or may have a machine, by number, without
+// history and facts.
+func NodesByClusters(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, clusters []loom.ClusterID) (map[loom.ClusterID][]loom.Node, error) {
+	all, err := readNodes(ctx, q, 0, nodesByClusters, tenant, idArray(clusters))
+	if err != nil {
+		return nil, err
+	}
+	nodes := make(map[loom.ClusterID][]loom.Node, len(clusters))
+	for _, n := range all {
+		nodes[n.Cluster] = append(nodes[n.Cluster], n)
+	}
+	return nodes, nil
 }
 
 // NodeByID reads one node of a cluster; NotFound when the cluster has none of

@@ -1,0 +1,466 @@
+package clusters
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+// Effect is what a change does to a cluster: the strongest that its plan shows.
+type Effect string
+
+// The effects, the weakest first. Impossible is a change that is refused.
+const (
+	EffectUnaffected Effect = "unaffected"
+	EffectInPlace    Effect = "in_place"
+	EffectRestart    Effect = "restart"
+	EffectReplace    Effect = "replace"
+	EffectImpossible Effect = "impossible"
+)
+
+// Effects are all effects, the weakest first.
+var Effects = []Effect{EffectUnaffected, EffectInPlace, EffectRestart, EffectReplace, EffectImpossible}
+
+// FleetKinds are the kinds of changes that a fleet preview is about.
+var FleetKinds = []loom.ChangeKind{loom.ChangeUpdate, loom.ChangeAddServices, loom.ChangeConfigure, loom.ChangeRestart}
+
+// fleetTime is how long a fleet preview takes at most.
+const fleetTime = time.Minute
+
+// fleetBatch is how many clusters a fleet preview reads at once.
+const fleetBatch = 200
+
+// FleetInput asks what a change would do to each cluster of a tenant, or to those that a search
+// finds.
+type FleetInput struct {
+	// Change is the request, the same for all clusters. Its cluster and provider fields are not read.
+	Change PreviewInput
+	// Drafts, of an update, are entries as they would be saved.
+	Drafts []Draft
+	// Q is a search in the words of the list of clusters, "" for all clusters.
+	Q string
+}
+
+// Draft is a catalog entry that is not saved.
+type Draft struct {
+	Kind  loom.EntityKind
+	Entry loom.Entry
+}
+
+// FleetPreview is what a change would do to clusters, all seen at one moment.
+type FleetPreview struct {
+	Kind loom.ChangeKind
+	Q    string
+	// Entries are what an update brings; drafts are numbered as saving would number them.
+	Entries []EntryVersion
+	// Clusters is how many there are, Counts how many of them have which effect.
+	Clusters int
+	Counts   map[Effect]int
+	// Groups are clusters with the same effect for the same reason, the strongest effect first.
+	Groups []FleetGroup
+	// Cost of an hour before and after, nil if a type names none. Clusters for which the change is
+	// impossible stay as they are.
+	Before, After *float64
+}
+
+// FleetGroup are clusters to which a change does the same for the same reason.
+type FleetGroup struct {
+	Effect Effect
+	// Code and Reason say why the change is impossible.
+	Code, Reason string
+	// Services are those that are stopped for it.
+	Services []string
+	// Tasks counts the tasks of all clusters by action, Replaced the nodes that get another machine.
+	Tasks    map[loom.TaskAction]int
+	Replaced int
+	Members  []FleetMember
+}
+
+// FleetMember is a cluster of a group. Digest covers what its plan does: actions, services, nodes
+// and their order.
+type FleetMember struct {
+	ID       loom.ClusterID
+	Name     string
+	Revision int
+	Digest   string
+}
+
+// fleet is what a fleet preview reads once for many clusters.
+type fleet struct {
+	world *world
+	files map[loom.ClusterID][]store.ChangedFile
+}
+
+// FleetPreview works out what a change would do to each cluster, as a preview of that cluster alone
+// would say, and stores nothing. Errors: Forbidden for others than administrators; Invalid;
+// NotFound for a version of an entry; Throttled while others run; Unavailable after a minute.
+func (u *Clusters) FleetPreview(ctx context.Context, actor loom.Actor, in FleetInput) (FleetPreview, error) {
+	p := FleetPreview{Kind: in.Change.Kind, Q: in.Q, Counts: map[Effect]int{}}
+	if err := actor.May(loom.Operate.Reading(), actor.InTenant()); err != nil {
+		return p, err
+	}
+	f := store.ClusterFilter{Viewer: store.SeenBy(actor), Statuses: slices.DeleteFunc(slices.Clone(loom.ClusterStatuses), func(s loom.ClusterStatus) bool { return s == loom.ClusterTerminated })}
+	if err := loom.InvalidFields(append(checkFleet(&in), readSearch(in.Q, &f)...)); err != nil {
+		return p, err
+	}
+	if !u.fleets.Try(actor.Tenant) {
+		return p, &loom.Error{Kind: loom.Throttled, RetryAfter: 10 * time.Second, Message: "Another fleet preview is running. Try again in a moment."}
+	}
+	defer u.fleets.Give(actor.Tenant)
+	limited, stop := context.WithTimeout(ctx, fleetTime)
+	defer stop()
+	_, err := store.AtOneMoment(limited, u.db, func(tx *sqlx.Tx) (struct{}, error) {
+		at := *u
+		at.q = tx
+		return struct{}{}, at.previewFleet(limited, actor, in, f, &p)
+	})
+	if err != nil && ctx.Err() == nil && limited.Err() != nil {
+		err = loom.NewError(loom.Unavailable, "The fleet preview took longer than a minute. Narrow it with a search.")
+	}
+	return p, err
+}
+
+// checkFleet finds what is wrong with a request whatever the clusters are.
+func checkFleet(in *FleetInput) []loom.FieldError {
+	change := &in.Change
+	change.ProviderFields, change.Cluster = nil, 0
+	if !slices.Contains(FleetKinds, change.Kind) {
+		words := make([]string, len(FleetKinds))
+		for i, k := range FleetKinds {
+			words[i] = string(k)
+		}
+		return []loom.FieldError{{Field: "kind", Message: fmt.Sprintf("The kind is one of %s.", loom.Or(words))}}
+	}
+	if len(in.Drafts) > 0 && change.Kind != loom.ChangeUpdate {
+		return []loom.FieldError{{Field: "entries", Message: "Only an update brings entries."}}
+	}
+	for _, d := range in.Drafts {
+		change.Change.Entries = append(change.Change.Entries, EntryVersion{Kind: d.Kind, Name: d.Entry.Meta().Name})
+	}
+	if check := kinds[change.Kind].check; check != nil {
+		return check(*change)
+	}
+	return nil
+}
+
+func (u *Clusters) previewFleet(ctx context.Context, actor loom.Actor, in FleetInput, f store.ClusterFilter, p *FleetPreview) error {
+	w, err := u.readWorld(ctx, actor.Tenant, loom.TenantKinds...)
+	if err != nil {
+		return err
+	}
+	if p.Entries, err = u.overlay(ctx, actor.Tenant, w, in); err != nil {
+		return err
+	}
+	in.Change.Change.Entries = p.Entries
+	ids, err := store.ClusterIDs(ctx, u.q, actor.Tenant, f)
+	if err != nil {
+		return err
+	}
+	p.Clusters = len(ids)
+	u.fleet = &fleet{world: w}
+	sum := newFleetSum(p)
+	for batch := range slices.Chunk(ids, fleetBatch) {
+		if err := u.previewBatch(ctx, actor, in.Change, batch, sum); err != nil {
+			return err
+		}
+	}
+	sum.finish()
+	return nil
+}
+
+// overlay takes the entries of an update into a world and returns their versions: those that the
+// request names, and drafts with the numbers that saving would give them.
+func (u *Clusters) overlay(ctx context.Context, tenant loom.TenantID, w *world, in FleetInput) ([]EntryVersion, error) {
+	entries := slices.Clone(in.Change.Change.Entries)
+	saved := entries[:len(entries)-len(in.Drafts)]
+	if err := u.readVersions(ctx, tenant, w, saved); err != nil {
+		return nil, err
+	}
+	for i := range saved {
+		if saved[i].Version == 0 {
+			saved[i].Version = w.version(saved[i])
+		}
+	}
+	for i, d := range in.Drafts {
+		highest, err := store.CatalogVersionNumber(ctx, u.q, tenant, d.Kind, d.Entry.Meta().Name)
+		if err != nil {
+			return nil, err
+		}
+		d.Entry.Meta().Version = highest + 1
+		entries[len(saved)+i].Version = highest + 1
+		w.put(d.Entry)
+	}
+	return entries, nil
+}
+
+// previewBatch reads some clusters and works out the effect on each.
+func (u *Clusters) previewBatch(ctx context.Context, actor loom.Actor, in PreviewInput, ids []loom.ClusterID, sum *fleetSum) error {
+	clusters, err := store.ClustersByIDs(ctx, u.q, actor.Tenant, ids)
+	if err != nil {
+		return err
+	}
+	nodes, err := store.NodesByClusters(ctx, u.q, actor.Tenant, ids)
+	if err != nil {
+		return err
+	}
+	latest, err := store.LatestOperations(ctx, u.q, actor.Tenant, ids, false)
+	if err != nil {
+		return err
+	}
+	files, err := store.ChangedFiles(ctx, u.q, actor.Tenant, ids...)
+	if err != nil {
+		return err
+	}
+	u.fleet.files = map[loom.ClusterID][]store.ChangedFile{}
+	for _, f := range files {
+		u.fleet.files[f.Cluster] = append(u.fleet.files[f.Cluster], f)
+	}
+	operations := map[loom.ClusterID]*loom.Operation{}
+	for i := range latest {
+		operations[latest[i].Ref.Cluster] = &latest[i]
+	}
+	for _, cluster := range clusters {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		op := operations[cluster.ID]
+		if op != nil && op.NeverBegan() {
+			if op, err = lastBegun(ctx, u.q, cluster); err != nil {
+				return err
+			}
+		}
+		members := slices.DeleteFunc(nodes[cluster.ID], func(n loom.Node) bool { return n.Leaving })
+		if err := u.previewMember(ctx, actor, in, cluster, members, op, sum); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// previewMember works out the effect on one cluster.
+func (u *Clusters) previewMember(ctx context.Context, actor loom.Actor, in PreviewInput, cluster loom.Cluster, nodes []loom.Node, latest *loom.Operation, sum *fleetSum) error {
+	if why := cluster.WhyNot(in.Kind, latest); why != "" {
+		sum.refused(cluster, nodes, whyCode(cluster), why)
+		return nil
+	}
+	if in.Kind == loom.ChangeUpdate && len(in.Change.Entries) > 0 {
+		in.Change.Entries = u.fleet.world.used(cluster, nodes, in.Change.Entries)
+		if len(in.Change.Entries) == 0 {
+			sum.unaffected(cluster, nodes)
+			return nil
+		}
+	}
+	in.Cluster = cluster.ID
+	c, err := u.changeAt(ctx, actor, in, cluster, nodes)
+	switch {
+	case err == nil:
+		sum.planned(cluster, c)
+	case errors.Is(err, errUpToDate):
+		sum.unaffected(cluster, nodes)
+	default:
+		code := refusalCode(cluster, err)
+		if code == "" {
+			return err
+		}
+		sum.refused(cluster, nodes, code, refusalReason(err))
+	}
+	return nil
+}
+
+// used are those of the entries that a cluster is made of.
+func (w *world) used(cluster loom.Cluster, nodes []loom.Node, entries []EntryVersion) []EntryVersion {
+	unused := map[string]bool{}
+	for _, e := range w.unused(cluster, nodes, entries) {
+		unused[e.Field] = true
+	}
+	var used []EntryVersion
+	for i, e := range entries {
+		if !unused["entries["+strconv.Itoa(i)+"]"] {
+			used = append(used, e)
+		}
+	}
+	return used
+}
+
+// whyCode says of what kind the reason is why a change cannot begin now.
+func whyCode(c loom.Cluster) string {
+	switch {
+	case c.Status == loom.ClusterPending || c.DeleteWanted != "":
+		return "busy"
+	case c.Status == loom.ClusterActive && c.Protected:
+		return "protected"
+	}
+	return "state"
+}
+
+// refusalCode says of what kind an error about a cluster is, "" for one that is not about it.
+func refusalCode(cluster loom.Cluster, err error) string {
+	e := loom.AsError(err)
+	switch e.Kind {
+	case loom.Unsolvable:
+		return "unsolvable"
+	case loom.Exhausted:
+		return "quota"
+	case loom.NotFound:
+		return "gone"
+	case loom.Conflict:
+		if cluster.Protected {
+			return "protected"
+		}
+		return "state"
+	case loom.Invalid:
+		if len(e.Missing) > 0 {
+			return "credentials"
+		}
+		return "parameters"
+	}
+	return ""
+}
+
+// refusalReason is what a preview of the cluster alone says: the sentence of the error, or the
+// reasons of the solver.
+func refusalReason(err error) string {
+	e := loom.AsError(err)
+	var reasons []string
+	switch {
+	case e.Unsat != nil:
+		for _, r := range e.Unsat.Reasons {
+			reasons = append(reasons, r.Message)
+		}
+	case len(e.Fields) > 0:
+		for _, f := range e.Fields {
+			reasons = append(reasons, f.Message)
+		}
+	}
+	if len(reasons) == 0 {
+		return e.Message
+	}
+	text := reasons[0]
+	for _, r := range reasons[1:] {
+		text += " " + r
+	}
+	return text
+}
+
+// fleetSum puts the effects on clusters together.
+type fleetSum struct {
+	*FleetPreview
+	groups map[string]*FleetGroup
+	// unpriced is set once a type names no cost.
+	before, after float64
+	unpriced      bool
+}
+
+func newFleetSum(p *FleetPreview) *fleetSum {
+	return &fleetSum{FleetPreview: p, groups: map[string]*FleetGroup{}}
+}
+
+func (s *fleetSum) group(g FleetGroup) *FleetGroup {
+	key := fmt.Sprintf("%s\n%s\n%s\n%q", g.Effect, g.Code, g.Reason, g.Services)
+	if s.groups[key] == nil {
+		g.Tasks = map[loom.TaskAction]int{}
+		s.groups[key] = &g
+	}
+	return s.groups[key]
+}
+
+func (s *fleetSum) add(cluster loom.Cluster, g FleetGroup, digest string) *FleetGroup {
+	s.Counts[g.Effect]++
+	of := s.group(g)
+	of.Members = append(of.Members, FleetMember{ID: cluster.ID, Name: cluster.Name, Revision: cluster.Revision, Digest: digest})
+	return of
+}
+
+func (s *fleetSum) refused(cluster loom.Cluster, nodes []loom.Node, code, reason string) {
+	s.add(cluster, FleetGroup{Effect: EffectImpossible, Code: code, Reason: reason}, "")
+	s.price(nodes, cluster.Types, nodes, cluster.Types)
+}
+
+func (s *fleetSum) unaffected(cluster loom.Cluster, nodes []loom.Node) {
+	s.add(cluster, FleetGroup{Effect: EffectUnaffected}, "")
+	s.price(nodes, cluster.Types, nodes, cluster.Types)
+}
+
+func (s *fleetSum) planned(cluster loom.Cluster, c *change) {
+	g := FleetGroup{Effect: EffectInPlace, Services: stoppedServices(c)}
+	replaced := len(c.replaced())
+	switch {
+	case replaced > 0:
+		g.Effect = EffectReplace
+	case len(g.Services) > 0:
+		g.Effect = EffectRestart
+	}
+	of := s.add(cluster, g, planDigest(c.plan))
+	of.Replaced += replaced
+	for _, t := range c.plan.Tasks {
+		of.Tasks[t.Action]++
+	}
+	s.price(c.Before.Nodes, cluster.Types, c.After.Nodes, cluster.Types.With(c.Types))
+}
+
+// stoppedServices are the services that stay on a node and are stopped on it, sorted.
+func stoppedServices(c *change) []string {
+	stays := map[loom.NodeID][]string{}
+	for _, n := range c.After.Nodes {
+		stays[n.ID] = n.Services
+	}
+	stopped := map[string]bool{}
+	for _, t := range c.plan.Tasks {
+		if t.Action == loom.ActionStop && slices.Contains(stays[t.Node], t.Service) {
+			stopped[t.Service] = true
+		}
+	}
+	return sortedNames(stopped)
+}
+
+// price adds what the nodes of a cluster cost an hour before and after.
+func (s *fleetSum) price(before []loom.Node, was loom.TypeSettings, after []loom.Node, becomes loom.TypeSettings) {
+	one := func(nodes []loom.Node, types loom.TypeSettings, into *float64) {
+		for i := range nodes {
+			cost, known := hourCost(types.Hardware[nodes[i].HardwareType])
+			s.unpriced = s.unpriced || !known
+			*into += cost
+		}
+	}
+	one(before, was, &s.before)
+	one(after, becomes, &s.after)
+}
+
+// finish sorts the groups, the strongest effect and the largest group first.
+func (s *fleetSum) finish() {
+	for _, key := range slices.Sorted(maps.Keys(s.groups)) {
+		s.Groups = append(s.Groups, *s.groups[key])
+	}
+	slices.SortStableFunc(s.Groups, func(a, b FleetGroup) int {
+		return cmp.Or(cmp.Compare(slices.Index(Effects, b.Effect), slices.Index(Effects, a.Effect)), cmp.Compare(len(b.Members), len(a.Members)))
+	})
+	if !s.unpriced {
+		s.Before, s.After = &s.before, &s.after
+	}
+}
+
+// planDigest covers what a plan does: actions, services, nodes by number, and their order. It is
+// the same for plans of clusters alike, whatever their ids and revisions are.
+func planDigest(plan loom.Plan) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n", plan.Action)
+	for _, t := range plan.Tasks {
+		fmt.Fprintf(h, "%d %d %q %s %t\n", t.Number, t.NodeNumber, t.Service, t.Action, t.Old)
+	}
+	for _, e := range plan.Edges {
+		fmt.Fprintf(h, "%d %d\n", e.From, e.To)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

@@ -1,0 +1,254 @@
+package clusters_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"loom/app/clusters"
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+// fleetOf works out a fleet preview as an administrator.
+func (b *bundle) fleetOf(in clusters.FleetInput) clusters.FleetPreview {
+	b.t.Helper()
+	p, err := b.clusters.FleetPreview(b.ctx, b.admin(), in)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return p
+}
+
+func updateAll(drafts ...loom.Entry) clusters.FleetInput {
+	in := clusters.FleetInput{Change: clusters.PreviewInput{Kind: loom.ChangeUpdate}}
+	for _, e := range drafts {
+		in.Drafts = append(in.Drafts, clusters.Draft{Kind: kindOfEntry(e), Entry: e})
+	}
+	return in
+}
+
+func kindOfEntry(e loom.Entry) loom.EntityKind {
+	switch e.(type) {
+	case *loom.Template:
+		return loom.KindTemplate
+	case *loom.Service:
+		return loom.KindService
+	case *loom.HardwareType:
+		return loom.KindHardwareType
+	default:
+		return loom.KindImageType
+	}
+}
+
+// effects are "effect code" of each cluster.
+func effects(p clusters.FleetPreview) map[loom.ClusterID]string {
+	found := map[loom.ClusterID]string{}
+	for _, g := range p.Groups {
+		for _, m := range g.Members {
+			found[m.ID] = strings.TrimSpace(string(g.Effect) + " " + g.Code)
+		}
+	}
+	return found
+}
+
+// TestFleetEffects: an edit that is not saved has the effect on each cluster that its kind and the
+// cluster's state call for.
+func TestFleetEffects(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.withRoles()
+	active, protected := b.made(3), b.made(2)
+	b.db.MustExec(`UPDATE clusters SET protected = true WHERE id = $1`, int64(protected))
+	busy := b.create(b.ana(), 2).Cluster
+	site := b.newestTemplate()
+	linked := site
+	linked.Links = append(slices.Clone(site.Links), loom.Link{Label: "Docs", URL: "http://docs/"})
+	small := site
+	small.Constraints.Size.Max = 2
+	const word = "impossible "
+	work := role("web")
+	work.Provisioner.Actions = maps.Clone(work.Provisioner.Actions)
+	work.Provisioner.Actions[loom.ActionConfigure] = loom.ServiceAction{Type: work.Provisioner.Actions[loom.ActionStart].Type, Fields: map[string]string{"script": "other.sh"}}
+	described := role("web")
+	described.Description = "Described."
+	flavor := &loom.HardwareType{Base: loom.Base{Name: "small"}, ProviderMap: map[string]map[string]string{"lab": {"flavor": "s9", "cost": "0.9"}}}
+	lonely := service("lonely", nil)
+	for name, c := range map[string]struct {
+		drafts []loom.Entry
+		want   [3]string // active, protected, busy
+	}{
+		"nothing":      {nil, [3]string{"unaffected", "unaffected", word + "busy"}},
+		"link":         {[]loom.Entry{&linked}, [3]string{"in_place", "in_place", word + "busy"}},
+		"description":  {[]loom.Entry{described}, [3]string{"in_place", "in_place", word + "busy"}},
+		"work":         {[]loom.Entry{work}, [3]string{"restart", "restart", word + "busy"}},
+		"flavor":       {[]loom.Entry{flavor}, [3]string{"replace", word + "protected", word + "busy"}},
+		"size":         {[]loom.Entry{&small}, [3]string{word + "unsolvable", "in_place", word + "busy"}},
+		"not used":     {[]loom.Entry{lonely}, [3]string{"unaffected", "unaffected", word + "busy"}},
+		"work, flavor": {[]loom.Entry{work, flavor}, [3]string{"replace", word + "protected", word + "busy"}},
+	} {
+		p := b.fleetOf(updateAll(c.drafts...))
+		got := effects(p)
+		for i, id := range []loom.ClusterID{active, protected, busy} {
+			if got[id] != c.want[i] {
+				t.Errorf("%s: the effect on cluster %d is %q, want %q", name, i, got[id], c.want[i])
+			}
+		}
+		if p.Clusters != 3 {
+			t.Errorf("%s: %d clusters", name, p.Clusters)
+		}
+	}
+	p := b.fleetOf(updateAll(flavor))
+	if p.Entries[0].Version != 2 {
+		t.Errorf("the draft has version %d, and saving gives it 2", p.Entries[0].Version)
+	}
+	if n := b.count(`SELECT count(*) FROM catalog_versions WHERE name = 'small' AND kind = 'hardwaretypes'`); n != 1 {
+		t.Errorf("the fleet preview saved the draft: %d versions", n)
+	}
+	if p.Before == nil || p.After == nil || *p.After <= *p.Before {
+		t.Errorf("the price goes from %v to %v an hour", p.Before, p.After)
+	}
+	p = b.fleetOf(clusters.FleetInput{Change: clusters.PreviewInput{Kind: loom.ChangeUpdate}, Q: "id:" + active.String()})
+	if p.Clusters != 1 || len(p.Groups) != 1 || p.Groups[0].Members[0].ID != active {
+		t.Errorf("a search for one cluster finds %+v", p)
+	}
+}
+
+// TestFleetPreviewIsForAdministrators, with words about what is wrong with a request.
+func TestFleetPreviewIsForAdministrators(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	_, err := b.clusters.FleetPreview(b.ctx, b.ana(), updateAll())
+	wantKind(t, err, loom.Forbidden)
+	for field, in := range map[string]clusters.FleetInput{
+		"kind":            {Change: clusters.PreviewInput{Kind: loom.ChangeDelete}},
+		"q":               {Change: clusters.PreviewInput{Kind: loom.ChangeUpdate}, Q: "colour:red"},
+		"entries":         {Change: clusters.PreviewInput{Kind: loom.ChangeRestart}, Drafts: []clusters.Draft{{Kind: loom.KindService, Entry: role("web")}}},
+		"entries[0].kind": {Change: clusters.PreviewInput{Kind: loom.ChangeUpdate}, Drafts: []clusters.Draft{{Kind: loom.KindProvider, Entry: &loom.Provider{Base: loom.Base{Name: "lab"}}}}},
+		"entries[0]":      {Change: clusters.PreviewInput{Kind: loom.ChangeUpdate, Change: clusters.ChangeInput{Entries: []store.EntryVersion{{Kind: loom.KindService, Name: "web", Version: 7}}}}},
+	} {
+		_, err := b.clusters.FleetPreview(b.ctx, b.admin(), in)
+		if e := loom.AsError(err); e == nil || len(e.Fields) != 1 || e.Fields[0].Field != field {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
+// randomEdits are edits of one to three entries, as somebody would make them.
+func randomEdits(r *rand.Rand, site loom.Template) []loom.Entry {
+	var edits []loom.Entry
+	if r.IntN(2) == 0 {
+		switch r.IntN(3) {
+		case 0:
+			site.Links = append(slices.Clone(site.Links), loom.Link{Label: fmt.Sprint("Link ", r.IntN(100)), URL: "http://x/"})
+		case 1:
+			site.Constraints.Size.Max = 2 + r.IntN(4)
+		default:
+			site.Description = fmt.Sprint("Description ", r.IntN(100))
+		}
+		edits = append(edits, &site)
+	}
+	if r.IntN(2) == 0 {
+		s := role([]string{"web", "db"}[r.IntN(2)])
+		switch r.IntN(3) {
+		case 0:
+			s.Description = fmt.Sprint("Description ", r.IntN(100))
+		case 1:
+			s.Provisioner.Actions = maps.Clone(s.Provisioner.Actions)
+			start := s.Provisioner.Actions[loom.ActionStart]
+			s.Provisioner.Actions[loom.ActionConfigure] = loom.ServiceAction{Type: start.Type, Fields: map[string]string{"script": fmt.Sprint("edit-", r.IntN(100), ".sh")}}
+		default:
+			s.DefaultConfig = map[string]any{"extra": map[string]any{"n": r.IntN(100)}}
+		}
+		edits = append(edits, s)
+	}
+	if len(edits) == 0 || r.IntN(3) == 0 {
+		edits = append(edits, &loom.HardwareType{Base: loom.Base{Name: "small"}, ProviderMap: map[string]map[string]string{"lab": {
+			"flavor": []string{"s1", "s2", "s3"}[r.IntN(3)], "cost": []string{"0.1", "0.2"}[r.IntN(2)]}}})
+	}
+	return edits
+}
+
+// TestFleetPreviewSaysWhatPreviewsSay: for random edits over a fleet, the fleet preview of the
+// drafts says of each cluster what a preview of it alone says once the drafts are saved.
+func TestFleetPreviewSaysWhatPreviewsSay(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.withRoles()
+	var ids []loom.ClusterID
+	for _, n := range []int{2, 3, 3, 5} {
+		ids = append(ids, b.made(n))
+	}
+	b.db.MustExec(`UPDATE clusters SET protected = true WHERE id = $1`, int64(ids[1]))
+	b.db.MustExec(`UPDATE clusters SET config = config || '{"extra": {"n": "mine"}}' WHERE id = $1`, int64(ids[2]))
+	r := rand.New(rand.NewPCG(1, 2))
+	seen := map[clusters.Effect]int{}
+	for round := range 40 {
+		edits := randomEdits(r, b.newestTemplate())
+		text, err := json.Marshal(edits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fleet := b.fleetOf(updateAll(edits...))
+		for _, e := range edits {
+			b.save(b.tenant, kindOfEntry(e), e)
+		}
+		of := map[loom.ClusterID]clusters.FleetGroup{}
+		tasks := map[string]map[loom.TaskAction]int{}
+		for _, g := range fleet.Groups {
+			seen[g.Effect] += len(g.Members)
+			for _, m := range g.Members {
+				of[m.ID] = g
+			}
+		}
+		sums := map[string]map[loom.TaskAction]int{}
+		for _, id := range ids {
+			g := of[id]
+			key := fmt.Sprint(g.Effect, g.Code, g.Reason, g.Services)
+			v, err := b.clusters.Preview(b.ctx, b.admin(), clusters.PreviewInput{Kind: loom.ChangeUpdate, Cluster: id, Change: clusters.ChangeInput{Entries: fleet.Entries}})
+			switch {
+			case err != nil && says(err, "up to date") == nil:
+				if g.Effect != clusters.EffectUnaffected {
+					t.Errorf("round %d: cluster %s is up to date and the fleet preview says %s\n%s", round, id, g.Effect, text)
+				}
+			case err != nil:
+				if g.Effect != clusters.EffectImpossible {
+					t.Errorf("round %d: cluster %s: %v, and the fleet preview says %s\n%s", round, id, err, g.Effect, text)
+				}
+				if e := loom.AsError(err); e.Unsat != nil && !strings.Contains(g.Reason, e.Unsat.Reasons[0].Message) {
+					t.Errorf("round %d: the reason is %q, want %q", round, g.Reason, e.Unsat.Reasons[0].Message)
+				}
+			default:
+				if (g.Effect == clusters.EffectReplace) != (v.NodesReplaced > 0) || g.Effect == clusters.EffectImpossible || g.Effect == clusters.EffectUnaffected {
+					t.Errorf("round %d: cluster %s gets %d machines, and the fleet preview says %s\n%s", round, id, v.NodesReplaced, g.Effect, text)
+				}
+				if tasks[key] == nil {
+					tasks[key] = map[loom.TaskAction]int{}
+				}
+				for action, n := range v.ByAction {
+					tasks[key][action] += n
+				}
+				sums[key] = g.Tasks
+			}
+		}
+		for key, want := range tasks {
+			if !maps.Equal(sums[key], want) {
+				t.Errorf("round %d: group %s has tasks %v, the previews have %v\n%s", round, key, sums[key], want, text)
+			}
+		}
+		if r.IntN(4) == 0 { // some clusters move on
+			if _, err := b.begin(loom.ChangeUpdate, ids[r.IntN(len(ids))], clusters.ChangeInput{}); err == nil {
+				b.runTasks("")
+			}
+		}
+	}
+	for _, e := range clusters.Effects {
+		if seen[e] == 0 {
+			t.Errorf("no edit had the effect %s: %v", e, seen)
+		}
+	}
+}
