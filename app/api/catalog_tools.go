@@ -173,6 +173,10 @@ func (a *api) importCatalog(w http.ResponseWriter, r *http.Request, actor loom.A
 	if err != nil {
 		return err
 	}
+	fleet, err := queryBool(r, "fleet")
+	if err != nil {
+		return err
+	}
 	httpx.Upload(r)
 	body, err := readLimited(w, r, maxImport)
 	if err != nil {
@@ -187,7 +191,19 @@ func (a *api) importCatalog(w http.ResponseWriter, r *http.Request, actor loom.A
 		if err != nil {
 			return err
 		}
-		return answer(w, r, wire.NewImportReport(report))
+		if fleet == nil || !*fleet {
+			return answer(w, r, wire.NewImportReport(report))
+		}
+		p, err := a.fleetOf(r, actor, bundle, report)
+		if err != nil {
+			return err
+		}
+		if accepted(r, mediaJSON, mediaMarkdown) == mediaMarkdown {
+			return answerFleet(w, r, p)
+		}
+		out, shown := wire.NewImportReport(report), wire.NewFleetPreview(p)
+		out.Fleet = &shown
+		return answer(w, r, out)
 	}
 	report, err := a.Catalog.Import(r.Context(), actor, bundle, mode)
 	if err != nil {

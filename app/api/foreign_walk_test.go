@@ -39,6 +39,7 @@ func foreignBodies(ids map[string]string) map[string]string {
 		"NodeWrite":        fmt.Sprintf(`{"id":%q,"clusterId":%q,"properties":{"hostname":"changed"}}`, ids["nodeId"], ids["clusters/id"]),
 		"NodeQuery":        fmt.Sprintf(`{"clusterId":%q}`, ids["clusters/id"]),
 		"PreviewRequest":   fmt.Sprintf(`{"kind":"delete","clusterId":%q,"request":{}}`, ids["clusters/id"]),
+		"FleetRequest":     `{"kind":"update"}`,
 		"PreviewApply":     fmt.Sprintf(`{"hash":%q}`, ids["hash"]),
 		"Provider":         `{"name":"NAME","description":"changed","providertype":"fake"}`,
 		"HardwareType":     `{"name":"NAME","providermap":{}}`,

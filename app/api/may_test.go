@@ -26,7 +26,7 @@ var documentedVerbs = []struct{ method, path, verb string }{
 	{get, `^/v2/(settings|audit|check|export|metrics/nodes/usage)$`, "read"},
 	{post, `^/v2/resolve$`, "read"},
 	{"", `^/v2/(settings|metrics/queues)$`, "administer"},
-	{"", `^/v2/(import|check/fix)$`, "publish"},
+	{"", `^/v2/(import|check/fix|fleet-previews)$`, "publish"},
 	{"", `^/v2/plugins/(sync|resources)$`, "publish"},
 	{"", `/\{name\}/\{version\}/\{resource\}`, "publish"},
 	{get, `^/v2/plugins/`, "read"},
@@ -58,7 +58,7 @@ func documentedVerb(t *testing.T, rt *route) (verb string, scope loom.Scope) {
 	t.Helper()
 	for _, d := range documentedVerbs {
 		if (d.method == "" || d.method == rt.method) && regexp.MustCompile(d.path).MatchString(rt.path) {
-			if rt.method == get && !strings.HasSuffix(rt.path, "/journal") || strings.HasPrefix(rt.path, "/v2/previews") && !strings.HasSuffix(rt.path, "/apply") {
+			if rt.method == get && !strings.HasSuffix(rt.path, "/journal") || strings.Contains(rt.path, "previews") && !strings.HasSuffix(rt.path, "/apply") {
 				return d.verb, loom.ScopeRead // reading and previewing
 			}
 			return d.verb, scopeOf[d.verb]

@@ -56,11 +56,13 @@ type route struct {
 type param struct{ name, kind, help string }
 
 const (
-	mediaJSON   = "application/json"
-	mediaText   = "text/plain"
-	mediaStream = "text/event-stream"
-	mediaBytes  = "application/octet-stream"
-	mediaKey    = "application/x-pem-file"
+	mediaJSON = "application/json"
+	mediaText = "text/plain"
+	// mediaMarkdown is for a comment on a change of the catalog.
+	mediaMarkdown = "text/markdown"
+	mediaStream   = "text/event-stream"
+	mediaBytes    = "application/octet-stream"
+	mediaKey      = "application/x-pem-file"
 	// mediaArchive is a catalog as a packed folder.
 	mediaArchive = "application/gzip"
 )

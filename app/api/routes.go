@@ -160,6 +160,8 @@ func (a *api) previewRoutes() []route {
 	return []route{
 		{method: post, path: "/v2/previews", verb: loom.Operate.Reading(), summary: "Work out what a request would do, and keep it for an hour", fresh: true, once: true,
 			body: "PreviewRequest", answer: "Preview", handle: a.createPreview},
+		{method: post, path: "/v2/fleet-previews", verb: loom.Publish.Reading(), summary: "Work out what a change would do to each cluster, with entries that need not be saved; for administrators", fresh: true,
+			body: "FleetRequest", answer: "FleetPreview", media: []string{mediaJSON, mediaMarkdown}, handle: a.createFleetPreview},
 		{method: get, path: one, verb: loom.Operate, summary: "Read a preview", fresh: true, answer: "Preview", handle: a.showPreview},
 		{method: del, path: one, verb: loom.Operate.Reading(), summary: "Drop a preview", fresh: true, handle: a.discardPreview},
 		{method: get, path: one + "/changes", verb: loom.Operate, summary: "List what happens to what", fresh: true, paged: true, answer: "[]Change", handle: a.previewChanges},
@@ -199,9 +201,10 @@ func (a *api) catalogRoutes() []route {
 		{method: post, path: "/v2/resolve", verb: loom.Read, summary: "Merge a template, which need not be stored, with all it extends and includes", body: "Template", answer: "Template", findings: true, handle: a.resolve},
 		{method: get, path: "/v2/export", verb: loom.Read, summary: "Read the whole catalog of the tenant, without secrets", answer: "CatalogDocument", media: []string{mediaJSON, mediaArchive}, handle: a.export},
 		{method: post, path: "/v2/import", verb: loom.Publish, summary: "Replace the whole catalog of the tenant, or merge into it; the body is an export in either form", body: "CatalogDocument",
-			answer: "ImportReport", strict: true, findings: true, handle: a.importCatalog, query: []param{
+			answer: "ImportReport", media: []string{mediaJSON, mediaMarkdown}, strict: true, findings: true, handle: a.importCatalog, query: []param{
 				{"mode", "string", "“replace” (default), or “merge”: saves differing entries as new versions and keeps the rest."},
 				{"dryRun", "boolean", "Say what would happen, and change nothing. Otherwise the answer is empty."},
+				{"fleet", "boolean", "With dryRun: say what the changed entries would do to each cluster as well."},
 			}},
 		{method: get, path: "/v2/check", verb: loom.Read, summary: "List errors and warnings of the tenant's catalog", fresh: true, paged: true, answer: "[]Finding", handle: a.check, query: []param{
 			{"kind", "string", "Kinds as in paths, separated by commas."},

@@ -14,7 +14,7 @@ var tags = []tag{
 	{"clusters", "Create clusters, read them, change and delete them. What takes time becomes an operation; the call answers at once.",
 		[]string{"clusters", "getClusterStatuses"}},
 	{"operations", "Changes in progress and in the past, with their tasks, plans and logs.", []string{"operations", "plans"}},
-	{"previews", "Work out what a request would do, look at it, and do exactly that.", []string{"previews"}},
+	{"previews", "Work out what a request would do, look at it, and do exactly that.", []string{"previews", "fleet-previews"}},
 	{"nodes", "Nodes of clusters, their facts and their logs.", []string{"nodes", "getNodeProperties"}},
 	{"catalog", "What the kinds of the catalog have in common: merging templates, checks, import and export.",
 		[]string{"resolve", "check", "import", "export"}},

@@ -108,7 +108,7 @@ type fleet struct {
 // NotFound for a version of an entry; Throttled while others run; Unavailable after a minute.
 func (u *Clusters) FleetPreview(ctx context.Context, actor loom.Actor, in FleetInput) (FleetPreview, error) {
 	p := FleetPreview{Kind: in.Change.Kind, Q: in.Q, Counts: map[Effect]int{}}
-	if err := actor.May(loom.Operate.Reading(), actor.InTenant()); err != nil {
+	if err := actor.May(loom.Publish.Reading(), actor.InTenant()); err != nil {
 		return p, err
 	}
 	f := store.ClusterFilter{Viewer: store.SeenBy(actor), Statuses: slices.DeleteFunc(slices.Clone(loom.ClusterStatuses), func(s loom.ClusterStatus) bool { return s == loom.ClusterTerminated })}

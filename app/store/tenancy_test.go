@@ -274,6 +274,20 @@ var trespassers = map[string]trespasser{
 		c, err := store.CountClusters(ctx, q, t, store.ClusterFilter{}, store.ClusterFacets{}, "")
 		return leak(c.All+c.Terminated > 0), err
 	}),
+	"VersionStates": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		states, err := store.VersionStates(ctx, tx, t, []store.EntryVersion{{Kind: loom.KindService, Name: mark, Version: 1}})
+		return leak(err == nil && (states[0].Newest > 0 || states[0].Deprecation != "")), err
+	},
+	"ClusterIDs": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		ids, err := store.ClusterIDs(ctx, tx, t, store.ClusterFilter{})
+		return leak(len(ids) > 0), err
+	},
+	"ClustersByIDs": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		return store.ClustersByIDs(ctx, tx, t, []loom.ClusterID{1})
+	},
+	"NodesByClusters": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		return store.NodesByClusters(ctx, tx, t, []loom.ClusterID{1})
+	},
 	"MissingVersions": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 		missing, err := store.MissingVersions(ctx, tx, t, []store.EntryVersion{{Kind: loom.KindService, Name: mark, Version: 1}})
 		if err == nil && len(missing) == 0 {

@@ -44,6 +44,7 @@ func TestDescribedMembersAreRead(t *testing.T) {
 		"Skip":          {lenient.Names[wire.Skip](), nil, func(b []byte) error { _, err := wire.ReadSkip(b); return err }},
 		"NodeWrite":     {lenient.Names[wire.NodeWrite](), []string{"actions"}, func(b []byte) error { _, err := wire.ReadNode(b); return err }}, // history is what happened
 		"NodeQuery":     {lenient.Names[wire.NodeQueryBody](), nil, func(b []byte) error { _, err := wire.ReadNodeQuery(b); return err }},
+		"FleetRequest":  {lenient.Names[wire.FleetRequest](), nil, func(b []byte) error { _, err := wire.ReadFleet(b); return err }},
 		"PreviewApply":  {lenient.Names[wire.PreviewApply](), nil, func(b []byte) error { _, err := wire.ReadApply(b, ""); return err }},
 		"TokenCreate":   {lenient.Names[wire.TokenCreate](), nil, func(b []byte) error { _, err := wire.ReadToken(b); return err }},
 		"TenantWrite":   {lenient.Names[wire.TenantWrite](), nil, func(b []byte) error { _, err := wire.ReadTenant(b); return err }},

@@ -169,7 +169,8 @@ type ImportReport struct {
 	catalog.Report
 	Findings []Finding `json:"findings" description:"What of the given entries would not work."`
 	// Breaks are what the whole catalog would have of findings and has not now.
-	Breaks []Finding `json:"breaks" description:"What of the whole catalog would not work and works now."`
+	Breaks []Finding     `json:"breaks" description:"What of the whole catalog would not work and works now."`
+	Fleet  *FleetPreview `json:"fleet,omitempty" description:"What the changed entries would do to each cluster, if that was asked for."`
 }
 
 // NewImportReport gives the wire form.
