@@ -40,20 +40,24 @@ func TestServicesWithTheirClosure(t *testing.T) {
 	b := setup(t)
 	b.withStops()
 	id := b.active(3)
-	b.db.MustExec(`UPDATE nodes SET service_states = '{"db": "started", "web": "started"}' WHERE cluster_id = $1`, int64(id))
+	const run, stopped, webStopped = `{"db": "started", "web": "started"}`, `{"db": "stopped", "web": "stopped"}`, `{"db": "started", "web": "stopped"}`
 	for _, c := range []struct {
-		kind          loom.ChangeKind
-		service, want string
+		kind                  loom.ChangeKind
+		states, service, want string
 		// changes is "change name old new because" of each line.
 		changes []string
 	}{
-		{loom.ChangeStop, "db", "stop web, stop db", []string{"change db started stopped ", "change web started stopped It needs “db” to run."}},
-		{loom.ChangeStop, "web", "stop web", []string{"change web started stopped "}},
-		{loom.ChangeStart, "web", "start db, start web", []string{"change db started started “web” needs it to run.", "change web started started "}},
-		{loom.ChangeStart, "db", "start db", []string{"change db started started "}},
-		{loom.ChangeRestart, "db", "stop web, stop db, start db, start web", []string{"restart db   ", "restart web   It needs “db” to run."}},
-		{loom.ChangeStop, "", "stop web, stop db", nil},
+		{loom.ChangeStop, run, "db", "stop web, stop db", []string{"change db started stopped ", "change web started stopped It needs “db” to run."}},
+		{loom.ChangeStop, run, "web", "stop web", []string{"change web started stopped "}},
+		{loom.ChangeStart, run, "web", "start db, start web", []string{"change db started started “web” needs it to run.", "change web started started "}},
+		{loom.ChangeStart, run, "db", "start db", []string{"change db started started "}},
+		// What was stopped with it starts with it; what somebody stopped alone does not.
+		{loom.ChangeStart, stopped, "db", "start db, start web", []string{"change db stopped started ", "change web stopped started It needs “db” to run."}},
+		{loom.ChangeStart, webStopped, "db", "start db", []string{"change db started started "}},
+		{loom.ChangeRestart, run, "db", "stop web, stop db, start db, start web", []string{"restart db   ", "restart web   It needs “db” to run."}},
+		{loom.ChangeStop, run, "", "stop web, stop db", nil},
 	} {
+		b.db.MustExec(`UPDATE nodes SET service_states = $2 WHERE cluster_id = $1`, int64(id), c.states)
 		v, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: c.kind, Cluster: id, Service: c.service})
 		if err != nil {
 			t.Fatal(err)
