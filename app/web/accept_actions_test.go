@@ -39,10 +39,16 @@ func TestSeveralClustersByForms(t *testing.T) {
 
 	remove := route.ClustersBulk("delete") + both
 	w.press("admin", remove, "Delete 2 clusters", "confirm", "delete").is(http.StatusUnprocessableEntity, "Nothing was deleted.", "delete 2 clusters")
-	w.press("admin", remove, "Delete 2 clusters", "confirm", "delete 2 clusters").is(http.StatusOK, "The deletion of 2 clusters has begun.", "View the plan")
+	w.press("admin", remove, "Delete 2 clusters", "confirm", "delete 2 clusters").is(http.StatusOK, "The deletion of 2 clusters has begun.", "Deleting").lacks("left as")
 	w.get("admin", route.Cluster(one.Cluster)).is(http.StatusOK, "<h2>Delete</h2>")
 	w.get("admin", remove).is(http.StatusOK, "one").lacks("Delete 2 clusters")
 	w.post("eve", strings.TrimSuffix(remove, both), url.Values{"id": {one.Cluster.String() + ".1"}, "confirm": {"delete 1 cluster"}}).is(http.StatusOK, "Nothing was done.")
+	// What came of it is read again, as it is by then.
+	now := route.Query(route.ClustersRows(), "only", one.Cluster.String()+","+two.Cluster.String())
+	w.part("admin", now, "list").is(http.StatusOK, "Deleting", `hx-get="`+strings.ReplaceAll(now, "&", "&amp;")+`"`)
+	w.finish(one, loom.ClusterTerminated)
+	w.finish(two, loom.ClusterIncomplete)
+	w.part("admin", now, "list").is(http.StatusOK, "Terminated", "Delete failed").lacks("Deleting")
 }
 
 // Preferences, the sign-in that is prolonged and made again, banners that are closed:

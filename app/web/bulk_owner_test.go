@@ -33,7 +33,7 @@ func TestOwnersAreChanged(t *testing.T) {
 	admin.get("/clusters/bulk/owner").shows(t, 200, "No cluster is selected")
 	admin.post("/clusters/bulk/owner", "id", bee+".1", "owner", " ").shows(t, 422, "No owner was changed.", "Choose who")
 	admin.post("/clusters/bulk/owner", "id", bee+".1", "owner", "nobody").shows(t, 422, "There is no user “nobody” in this tenant")
-	admin.post("/clusters/bulk/owner", "id", bee+".1", "id", ant+".1", "owner", "admin").shows(t, 200, "2 clusters changed owner", "From user to admin")
+	admin.post("/clusters/bulk/owner", "id", bee+".1", "id", ant+".1", "owner", "admin").shows(t, 200, "2 clusters changed owner", `<td data-label="Owner">admin</td>`)
 	admin.post("/clusters/bulk/owner", "id", bee+".1", "owner", "user").shows(t, 200, "It has changed since it was shown")
 	admin.post("/clusters/bulk/owner", "id", bee+".2", "owner", "admin").shows(t, 200, "belongs to admin already")
 	user.get("/clusters/"+bee).shows(t, 404)

@@ -12,6 +12,8 @@ import (
 
 	"loom/app/loom"
 	"loom/app/testkit/browser"
+	"loom/views/clusterview"
+	"loom/views/route"
 )
 
 // browse opens a browser in which a user of the world is signed in.
@@ -156,4 +158,31 @@ func TestBulkAndSignInKeepWhatIsChosen(t *testing.T) {
 	if got := browser.Get(b, "what was typed", chromedp.Evaluate[string](`document.querySelector("main input[name=q]").value`)); got != "half" {
 		t.Errorf("the field holds %q", got)
 	}
+}
+
+// TestResultsOfManyAreLive: the page after a change of several clusters follows each of them.
+func TestResultsOfManyAreLive(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	one, two := w.active("one", 2), w.active("two", 2)
+	b, base := w.browse(t, "ana", browser.Options{})
+	b.Open(base + route.Query(route.ClustersBulk("delete"), "id", one.String(), "id", two.String()))
+	hands := b.Keyboard()
+	hands.Fill("the words", "input[name=confirm]", "delete 2 clusters")
+	hands.Activate("delete", "#bulk-form button[type=submit]")
+	b.WaitText("The deletion of 2 clusters has begun.")
+	state := func(id loom.ClusterID) string {
+		return runOn(b, `document.querySelector("#`+clusterview.ListID+` a[href='`+route.Cluster(id)+`']").closest("tr").querySelector(".c-badge").textContent`)
+	}
+	for _, id := range []loom.ClusterID{one, two} {
+		if got := state(id); !strings.Contains(got, "Deleting") {
+			t.Errorf("cluster %s is shown as %q", id, got)
+		}
+	}
+	w.finish(w.latest(one), loom.ClusterTerminated)
+	w.finish(w.latest(two), loom.ClusterIncomplete)
+	b.Do("a signal", chromedp.Evaluate[chromedp.Void](`document.querySelector("[data-live]").dispatchEvent(new CustomEvent("loom:live"))`))
+	b.Wait("the end of both", func() bool {
+		return strings.Contains(state(one), "Terminated") && strings.Contains(state(two), "Delete failed")
+	})
 }

@@ -31,8 +31,10 @@ type ListTable struct {
 	Live      string
 	Columns   []ui.Column
 	ShowOwner bool
-	Rows      []Row
-	Now       time.Time
+	// Only says that these are named ones, without other pages.
+	Only bool
+	Rows []Row
+	Now  time.Time
 	// Fresh counts clusters that match and are not shown yet; FreshHref shows them.
 	Fresh      int
 	FreshHref  string

@@ -65,7 +65,7 @@ func (m BulkModel) some() bool {
 	return slices.ContainsFunc(m.Rows, func(r BulkRow) bool { return r.Key != "" })
 }
 
-// DoneModel tells what came of it.
+// DoneModel tells what came of it, below rows as they are now where there are such.
 type DoneModel struct {
 	Noun    string
 	Title   string
@@ -79,6 +79,4 @@ type DoneRow struct {
 	Name, Href string
 	OK         bool
 	Text       string
-	// More leads to the operation that was begun.
-	More, MoreHref string
 }

@@ -14,6 +14,7 @@ import (
 	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/web/page"
+	"loom/views/clusterview"
 	"loom/views/route"
 	"loom/views/sharedview"
 	"loom/views/ui"
@@ -178,25 +179,10 @@ func (s *Server) bulkDeleteDo(w http.ResponseWriter, r *http.Request, actor loom
 	if typed := strings.TrimSpace(f.Get("confirm")); typed != deleteWords(len(c.items)+len(rows)) {
 		return s.showBulkDelete(w, r, actor, http.StatusUnprocessableEntity, c, typed)
 	}
-	begun := 0
-	for _, item := range c.items {
-		row := sharedview.DoneRow{Name: item.Name, Href: route.Cluster(item.ID)}
-		ref, err := s.Clusters.Delete(r.Context(), actor, item.ID, clusters.DeleteInput{})
-		if err != nil && !refused(err) {
-			return err
-		}
-		if row.OK = err == nil; row.OK {
-			begun++
-			row.Text, row.More, row.MoreHref = "Its deletion has begun. ", "View the plan", route.Operation(ref)
-			if ref.Number == 0 {
-				row.Text, row.More, row.MoreHref = "It was deleted already.", "", ""
-			}
-		} else {
-			row.Text = loom.AsError(err).Message
-		}
-		rows = append(rows, row)
-	}
-	return s.bulkDone(w, r, actor, "Delete clusters", "The deletion of %s has begun.", begun, rows, c.back)
+	return s.bulkEach(w, r, actor, "Delete clusters", "The deletion of %s has begun.", c, rows, func(item loom.ClusterSummary) error {
+		_, err := s.Clusters.Delete(r.Context(), actor, item.ID, clusters.DeleteInput{})
+		return err
+	})
 }
 
 // refused says that one of several could not be done, which is no reason to stop.
@@ -204,18 +190,50 @@ func refused(err error) bool {
 	return errors.Is(err, loom.NotFound) || errors.Is(err, loom.Conflict) || errors.Is(err, loom.Invalid) || errors.Is(err, loom.Forbidden) || errors.Is(err, loom.Exhausted)
 }
 
-func (s *Server) bulkDone(w http.ResponseWriter, r *http.Request, actor loom.Actor, title, said string, done int, rows []sharedview.DoneRow, back string) error {
-	m := sharedview.DoneModel{Noun: "cluster", Title: title, Rows: rows, Back: back, Summary: ui.BannerModel{Tone: ui.ToneOK, Text: fmt.Sprintf(said, ui.Count(done, "cluster", "clusters"))}}
-	if done == 0 {
+// each does something to each of the clusters that are as they were shown: done are those, left
+// the others, with the reason.
+func (c chosen) each(changed []sharedview.DoneRow, do func(loom.ClusterSummary) error) (done []loom.ClusterID, left []sharedview.DoneRow, err error) {
+	left = changed
+	for _, item := range c.items {
+		switch err := do(item); {
+		case err == nil:
+			done = append(done, item.ID)
+		case refused(err):
+			left = append(left, sharedview.DoneRow{Name: item.Name, Href: route.Cluster(item.ID), Text: loom.AsError(err).Message})
+		default:
+			return nil, nil, err
+		}
+	}
+	return done, left, nil
+}
+
+// bulkEach does something to each of the clusters, and tells what came of it.
+func (s *Server) bulkEach(w http.ResponseWriter, r *http.Request, actor loom.Actor, title, said string, c chosen, changed []sharedview.DoneRow, do func(loom.ClusterSummary) error) error {
+	done, left, err := c.each(changed, do)
+	if err != nil {
+		return err
+	}
+	return s.bulkDone(w, r, actor, title, said, c.back, done, left)
+}
+
+// bulkDone shows those to which something was done as they are now, and the others with the reason.
+func (s *Server) bulkDone(w http.ResponseWriter, r *http.Request, actor loom.Actor, title, said, back string, done []loom.ClusterID, left []sharedview.DoneRow) error {
+	now, err := s.namedTable(r, actor, done)
+	if err != nil {
+		return err
+	}
+	m := sharedview.DoneModel{Noun: "cluster", Title: title, Rows: left, Back: back, Summary: ui.BannerModel{Tone: ui.ToneOK, Text: fmt.Sprintf(said, ui.Count(len(done), "cluster", "clusters"))}}
+	if len(done) == 0 {
 		m.Summary.Text = "Nothing was done."
 	}
-	if failed := len(rows) - done; failed > 0 {
+	if len(left) > 0 {
 		m.Summary.Tone = ui.ToneWarn
-		m.Summary.Text += " " + ui.Count(failed, "was", "were") + " left as "
-		m.Summary.Text += map[bool]string{true: "it is.", false: "they are."}[failed == 1]
+		m.Summary.Text += " " + ui.Count(len(left), "was", "were") + " left as "
+		m.Summary.Text += map[bool]string{true: "it is.", false: "they are."}[len(left) == 1]
 	}
-	page := clusterPage(title, "Clusters", ui.Crumb{Label: title})
-	return s.Render(w, r, actor, http.StatusOK, page, sharedview.BulkDonePage(m))
+	frame := clusterPage(title, "Clusters", ui.Crumb{Label: title})
+	frame.Topics = []string{route.TopicClusters()}
+	return s.Render(w, r, actor, http.StatusOK, frame, clusterview.BulkDonePage(m, now))
 }
 
 // bulkRestart shows what restarting the services of the selected clusters does.
@@ -255,22 +273,10 @@ func (s *Server) bulkRestartDo(w http.ResponseWriter, r *http.Request, actor loo
 	if err != nil {
 		return err
 	}
-	begun := 0
-	for _, item := range c.items {
-		row := sharedview.DoneRow{Name: item.Name, Href: route.Cluster(item.ID)}
-		ref, err := s.Clusters.Begin(r.Context(), actor, clusters.PreviewInput{Kind: loom.ChangeRestart, Cluster: item.ID})
-		if err != nil && !refused(err) {
-			return err
-		}
-		if row.OK = err == nil; row.OK {
-			begun++
-			row.Text, row.More, row.MoreHref = "Its services restart. ", "View the plan", route.Operation(ref)
-		} else {
-			row.Text = loom.AsError(err).Message
-		}
-		rows = append(rows, row)
-	}
-	return s.bulkDone(w, r, actor, "Restart clusters", "The restart of %s has begun.", begun, rows, c.back)
+	return s.bulkEach(w, r, actor, "Restart clusters", "The restart of %s has begun.", c, rows, func(item loom.ClusterSummary) error {
+		_, err := s.Clusters.Begin(r.Context(), actor, clusters.PreviewInput{Kind: loom.ChangeRestart, Cluster: item.ID})
+		return err
+	})
 }
 
 // bulkLease asks by how much to prolong the selected leases.
@@ -331,32 +337,19 @@ func (s *Server) bulkLeaseDo(w http.ResponseWriter, r *http.Request, actor loom.
 	if !ok || millis <= 0 || millis > (20*365*24*time.Hour).Milliseconds() {
 		return s.showBulkLease(w, r, actor, http.StatusUnprocessableEntity, c, f.Get("by"), "Write a time such as 7d, 12h or 1d 6h.")
 	}
-	done, see := 0, ui.ViewerOf(r.Context())
-	for _, item := range c.items {
-		row := sharedview.DoneRow{Name: item.Name, Href: route.Cluster(item.ID)}
-		changed, err := s.prolong(r, actor, item.ID, time.Duration(millis)*time.Millisecond)
-		if err != nil && !refused(err) {
-			return err
-		}
-		if row.OK = err == nil; row.OK {
-			done++
-			row.Text = "Ends " + see.Moment(changed.Expires) + "."
-		} else {
-			row.Text = loom.AsError(err).Message
-		}
-		rows = append(rows, row)
-	}
-	return s.bulkDone(w, r, actor, "Extend leases", "The leases of %s end later now.", done, rows, c.back)
+	return s.bulkEach(w, r, actor, "Extend leases", "The leases of %s end later now.", c, rows, func(item loom.ClusterSummary) error {
+		return s.prolong(r, actor, item.ID, time.Duration(millis)*time.Millisecond)
+	})
 }
 
 // prolong moves the end of a lease by some time, at most to the latest one allowed.
-func (s *Server) prolong(r *http.Request, actor loom.Actor, id loom.ClusterID, by time.Duration) (loom.Cluster, error) {
+func (s *Server) prolong(r *http.Request, actor loom.Actor, id loom.ClusterID, by time.Duration) error {
 	v, err := s.Clusters.Cluster(r.Context(), actor, id)
 	if err != nil {
-		return loom.Cluster{}, err
+		return err
 	}
 	if v.Expires.IsZero() {
-		return loom.Cluster{}, loom.NewError(loom.Conflict, "It has no expiry.")
+		return loom.NewError(loom.Conflict, "It has no expiry.")
 	}
 	end := v.Expires
 	if now := s.Now(); end.Before(now) && v.Lease.Rule != "step" {
@@ -366,9 +359,10 @@ func (s *Server) prolong(r *http.Request, actor loom.Actor, id loom.ClusterID, b
 		end = v.Lease.Latest
 	}
 	if !end.After(v.Expires) {
-		return loom.Cluster{}, loom.NewError(loom.Conflict, "It cannot end later than it does; its template sets the limit.")
+		return loom.NewError(loom.Conflict, "It cannot end later than it does; its template sets the limit.")
 	}
-	return s.Clusters.ChangeExpiry(r.Context(), actor, id, end)
+	_, err = s.Clusters.ChangeExpiry(r.Context(), actor, id, end)
+	return err
 }
 
 const (
@@ -461,29 +455,23 @@ func (s *Server) bulkOwnerDo(w http.ResponseWriter, r *http.Request, actor loom.
 	if owner == "" {
 		return s.showBulkOwner(w, r, actor, http.StatusUnprocessableEntity, c, owner, "Choose who the clusters shall belong to.")
 	}
-	to, done := loom.UserID(owner), 0
-	for _, item := range c.items {
-		row := sharedview.DoneRow{Name: item.Name, Href: route.Cluster(item.ID)}
+	to := loom.UserID(owner)
+	wrong := ""
+	done, left, err := c.each(rows, func(item loom.ClusterSummary) error {
 		if item.Owner.User == to {
-			row.Text = "It belongs to " + owner + " already."
-			rows = append(rows, row)
-			continue
+			return loom.NewError(loom.Conflict, "It belongs to %s already.", owner)
 		}
 		_, err := s.Clusters.Edit(r.Context(), actor, item.ID, clusters.EditInput{Owner: &to})
-		e := loom.AsError(err)
-		switch {
-		case err == nil:
-			done++
-			row.OK, row.Text = true, "From "+string(item.Owner.User)+" to "+owner+"."
-		case e.Kind == loom.Invalid && len(e.Fields) > 0 && done == 0:
-			// It is the user, and is so for all of them.
-			return s.showBulkOwner(w, r, actor, http.StatusUnprocessableEntity, c, owner, e.Fields[0].Message)
-		case refused(err):
-			row.Text = e.Message
-		default:
-			return err
+		if e := loom.AsError(err); err != nil && e.Kind == loom.Invalid && len(e.Fields) > 0 {
+			wrong = e.Fields[0].Message
 		}
-		rows = append(rows, row)
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case wrong != "" && len(done) == 0: // it is the user, and is so for all of them
+		return s.showBulkOwner(w, r, actor, http.StatusUnprocessableEntity, c, owner, wrong)
 	}
-	return s.bulkDone(w, r, actor, "Change owner", "%s changed owner.", done, rows, c.back)
+	return s.bulkDone(w, r, actor, "Change owner", "%s changed owner.", c.back, done, left)
 }

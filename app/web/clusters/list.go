@@ -291,6 +291,28 @@ func manyClusters(n int) string {
 	return ui.Count(n, "cluster", "clusters")
 }
 
+// namedTable is the list of the clusters with these ids alone, as they are now and in that order.
+func (s *Server) namedTable(r *http.Request, actor loom.Actor, ids []loom.ClusterID) (clusterview.ListTable, error) {
+	now, err := s.Summaries(r.Context(), actor, ids)
+	if err != nil {
+		return clusterview.ListTable{}, err
+	}
+	owner := actor.May(loom.See, actor.InTenant()) == nil
+	t := clusterview.ListTable{ShowOwner: owner, Now: s.Now(), Columns: listColumns(listQuery{}, owner, false), Only: true}
+	for i := range t.Columns {
+		t.Columns[i].Sort = ""
+	}
+	var named []string
+	for _, id := range ids {
+		if c, there := now[id]; there {
+			t.Rows = append(t.Rows, s.listRow(c))
+			named = append(named, id.String())
+		}
+	}
+	t.Live = route.Query(route.ClustersRows(), "only", strings.Join(named, ","))
+	return t, nil
+}
+
 func rowsURL(q listQuery, ids []string, total int) string {
 	return route.Query(route.Query(route.ClustersRows(), q.pairs()...), "ids", strings.Join(ids, ","), "total", strconv.Itoa(total))
 }
@@ -341,6 +363,13 @@ func listColumns(q listQuery, owner, selectable bool) []ui.Column {
 // in which they were shown: nothing moves under the pointer. What came new is
 // counted and offered.
 func (s *Server) clusterRows(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	if only := r.URL.Query().Get("only"); only != "" {
+		m, err := s.namedTable(r, actor, page.ReadIDs(strings.Split(only, ","), maxBulk))
+		if err != nil {
+			return err
+		}
+		return s.Fragment(w, r, http.StatusOK, clusterview.ListRows(m))
+	}
 	q := readListQuery(r.URL.Query())
 	rows := s.PageRows(r)
 	list, err := s.Clusters.Clusters(r.Context(), actor, q.input(rows))
