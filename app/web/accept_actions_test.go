@@ -201,3 +201,20 @@ func TestExportAndSearchByLinks(t *testing.T) {
 	w.get("ana", "/search?q=ssh+blog+1000").is(http.StatusOK, "SSH to node 1000").lacks("SSH to node 1001")
 	w.get("eve", "/search?q=scale+blog").is(http.StatusOK).lacks(route.ClusterScale(blog.Cluster))
 }
+
+// What stops or removes something has a button in the color of danger, on a page as in a dialog;
+// what starts something has not.
+func TestHarmLooksTheSame(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	id := w.active("shop", 2)
+	for verb, harmful := range map[string]bool{"stop": true, "start": false, "restart": false} {
+		at := route.ClusterServices(id, verb)
+		for what, answer := range map[string]clusterAnswer{"page": w.get("ana", at), "dialog": w.part("ana", at, "dialog")} {
+			answer.is(http.StatusOK, ">"+strings.ToUpper(verb[:1])+verb[1:]+" services<")
+			if red := strings.Contains(answer.Body, `data-kind="danger-filled"`); red != harmful {
+				t.Errorf("the %s of a %s is red: %t", what, verb, red)
+			}
+		}
+	}
+}

@@ -48,9 +48,9 @@ type PreviewModel struct {
 	Fields []ui.FieldModel
 	// Apply is the button: "Create web-1".
 	Apply, Busy string
-	// Heavy asks for the name to be typed.
-	Heavy        bool
-	ConfirmError string
+	// Harmful gives the button the color of danger; Heavy asks for the name to be typed.
+	Harmful, Heavy bool
+	ConfirmError   string
 	// EditHref leads back to the form, BackHref away from it.
 	EditHref string
 	// Asked says that it came at once, and leads back to where it was asked for: with Hidden it is

@@ -352,7 +352,7 @@ func (s *Server) previewModel(r *http.Request, p clusters.PreviewView) clustervi
 			m.Config = configText(p.Config)
 		}
 	}
-	m.Heavy = heavy(p)
+	m.Heavy, m.Harmful = heavy(p), harmful(p)
 	switch {
 	case p.Applied.Number > 0:
 		m.Applied, m.AppliedHref = fmt.Sprintf("View operation %d", p.Applied.Number), route.Operation(p.Applied)

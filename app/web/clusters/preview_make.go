@@ -22,6 +22,11 @@ func heavy(p clusters.PreviewView) bool {
 	return p.Kind.Change().Heavy || p.ByAction[loom.ActionDelete] > 0
 }
 
+// harmful says that something does not work, or is not there, after it.
+func harmful(p clusters.PreviewView) bool {
+	return heavy(p) || p.Kind == loom.ChangeStop || p.ByAction[loom.ActionRemove] > 0
+}
+
 // previewParam names the preview whose request fills in a form.
 const previewParam = "preview"
 
