@@ -158,9 +158,9 @@ func showModel() clusterview.ShowModel {
 	h.Tab, h.Locked, h.Actions[1].WhyNot = "", false, ""
 	return clusterview.ShowModel{
 		Head: h, About: clusterview.AboutModel{ID: 42, Description: "the shop", Labels: []clusterview.LabelLink{{Text: "team=web", Href: "/clusters?label=team%3Dweb"}}, Edit: "/clusters/00000042/edit"},
-		Leftovers: clusterview.LeftoversModel{ID: 42, Delete: "/clusters/00000042/delete", Now: now, Rows: []clusterview.LeftoverRow{
-			{Hostname: "web-1.lab.example", Provider: "lab", Machine: "i-0d1c2b", Error: "the machine is locked", Tries: "4", Last: now.Add(-time.Hour)},
-			{Hostname: "web-2.lab.example", Provider: "lab", Error: "timed out", Tries: "3", Last: now.Add(-time.Hour)}}},
+		Leftovers: clusterview.LeftoversModel{ID: 42, Now: now, Rows: []loom.Leftover{
+			{Hostname: "web-1.lab.example", Provider: "lab", Machine: "i-0d1c2b", Error: "the machine is locked", Tries: 4, Last: now.Add(-time.Hour)},
+			{Hostname: "web-2.lab.example", Provider: "lab", Error: "timed out", Tries: 3, Last: now.Add(-time.Hour)}}},
 		Operation: clusterview.OperationPanel{
 			ID: 42, Topic: "op:00000042/1", Title: "Create", Href: "/clusters/00000042/operations/1", State: ui.OperationState(loom.OperationRunning, false),
 			Progress: ui.ProgressModel{Label: "Progress of create", Value: 9, Max: 30, Text: "9 of 30 tasks · 42 s"}, Note: "If it fails, Loom deletes its machines.",

@@ -97,16 +97,8 @@ type OperationPanel struct {
 // LeftoversModel are the machines that a delete left behind, for administrators.
 type LeftoversModel struct {
 	ID   loom.ClusterID
-	Rows []LeftoverRow
-	// Delete leads to the confirmation, where they can be given up.
-	Delete string
-	Now    time.Time
-}
-
-// LeftoverRow is one of them.
-type LeftoverRow struct {
-	Hostname, Provider, Machine, Error, Tries string
-	Last                                      time.Time
+	Rows []loom.Leftover
+	Now  time.Time
 }
 
 // TaskLink is a task in words.

@@ -87,7 +87,7 @@ func (s *Server) pathHistory(r *http.Request, actor loom.Actor) (clusters.Cluste
 
 func (s *Server) showCluster(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, v clusters.ClusterView, revealed *clusterview.RevealModel) error {
 	m := clusterview.ShowModel{Head: s.clusterHead(actor, v, ""), About: aboutPart(v), Revealed: revealed}
-	m.Leftovers, m.Skipped = s.leftoversPart(v), skippedPart(v)
+	m.Leftovers, m.Skipped = clusterview.LeftoversModel{ID: v.ID, Rows: v.Leftovers, Now: s.Now()}, skippedPart(v)
 	var err error
 	if m.Operation, err = s.operationPart(r.Context(), actor, v); err != nil {
 		return err
@@ -152,7 +152,7 @@ func (s *Server) clusterPart(r *http.Request, actor loom.Actor, v clusters.Clust
 		m, err := s.operationPart(ctx, actor, v)
 		return clusterview.OperationPart(m), err
 	case clusterview.PartLeftovers:
-		return clusterview.LeftoversPart(s.leftoversPart(v)), nil
+		return clusterview.LeftoversPart(clusterview.LeftoversModel{ID: v.ID, Rows: v.Leftovers, Now: s.Now()}), nil
 	case clusterview.PartSkipped:
 		return clusterview.SkippedPart(skippedPart(v)), nil
 	case clusterview.PartConnect:
