@@ -91,8 +91,8 @@ func TestTokenIsRotatedByForms(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
 	made := w.press("ana", route.AccountTokens(), "Create token", "name", "laptop").is(http.StatusOK, "/v2/whoami")
-	var id string
-	w.must(w.db.Get(&id, `SELECT id::text FROM tokens WHERE name = 'laptop'`))
+	var id int64
+	w.must(w.db.Get(&id, `SELECT id FROM tokens WHERE name = 'laptop'`))
 	at := route.AccountToken(id, "rotate")
 	turned := w.press("ana", at, "Rotate token laptop").is(http.StatusOK, "The old secret works until", "/v2/whoami")
 	secrets := map[string]bool{}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"loom/app/loom"
 	"loom/app/testkit/golden"
 	"loom/views/accountview"
 	"loom/views/ui"
@@ -22,9 +23,9 @@ func TestGolden(t *testing.T) {
 	}
 	filled := tokens
 	filled.New = &accountview.NewTokenModel{Name: "laptop", Secret: "loom_abc", Curl: "curl …"}
-	filled.Tokens = []accountview.TokenRow{{Name: "nightly", Prefix: "loom_nigh", Scopes: "read", Created: now.Add(-time.Hour), Expires: now.Add(24 * time.Hour),
-		ExpiresSoon: true, LastUsed: now.Add(-time.Minute), LastAddress: "192.0.2.7", Revoke: "/account/tokens/1/revoke"}}
-	revoke := accountview.RevokeForm(accountview.RevokeModel{Name: "nightly", Prefix: "loom_nigh", Action: "/account/tokens/1/revoke"})
+	filled.Tokens = []loom.Token{{ID: 1, Name: "nightly", Prefix: "loom_nigh", Scopes: []loom.Scope{loom.ScopeRead}, Created: now.Add(-time.Hour), Expires: now.Add(24 * time.Hour),
+		LastUsed: now.Add(-time.Minute), LastAddress: "192.0.2.7"}}
+	revoke := accountview.RevokeForm(filled.Tokens[0])
 	golden.HTML(t, map[string]templ.Component{
 		"password": accountview.PasswordPage(accountview.PasswordModel{User: "ana", Alone: true, Next: "/clusters", Required: true, Errors: ui.FormErrors{
 			Title: "The password was not changed.", Items: []ui.FormError{{Field: accountview.FieldPassword, FieldID: "f-password", Message: "This is one of the most common passwords."}}}}),
@@ -35,9 +36,9 @@ func TestGolden(t *testing.T) {
 		"tokens-empty": accountview.TokensPage(tokens),
 		"revoke":       accountview.ConfirmPage("Revoke token nightly", revoke),
 		"revoke-box":   accountview.ConfirmDialog("Revoke token nightly", revoke),
-		"sessions": accountview.SessionsPage(accountview.SessionsModel{Now: now, Others: true, Sessions: []accountview.SessionRow{
-			{ID: "a1", Browser: "Firefox on Linux", Agent: "Mozilla", Address: "192.0.2.7", Created: now, LastUsed: now, Expires: now.Add(time.Hour), Present: true},
-			{ID: "b2", Browser: "curl", Address: "192.0.2.8", Created: now, LastUsed: now, Expires: now.Add(time.Hour)},
+		"sessions": accountview.SessionsPage(accountview.SessionsModel{Now: now, Present: "a1", Sessions: []loom.Session{
+			{ID: "a1", Agent: "Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0", Address: "192.0.2.7", Created: now, LastUsed: now, Expires: now.Add(time.Hour)},
+			{ID: "b2", Agent: "curl/8", Address: "192.0.2.8", Created: now, LastUsed: now, Expires: now.Add(time.Hour)},
 		}}),
 	})
 }

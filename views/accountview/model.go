@@ -9,6 +9,7 @@ package accountview
 import (
 	"time"
 
+	"loom/app/loom"
 	"loom/views/ui"
 )
 
@@ -82,7 +83,7 @@ func (m PasswordModel) kind() ui.ButtonKind {
 // TokensModel is the page of API tokens.
 type TokensModel struct {
 	Now    time.Time
-	Tokens []TokenRow
+	Tokens []loom.Token
 	// New is the token that was just made, nil otherwise.
 	New *NewTokenModel
 
@@ -96,16 +97,6 @@ type TokensModel struct {
 	CSV, JSON string
 }
 
-// TokenRow is a token in the list; Revoke and Rotate are pages that ask whether to.
-type TokenRow struct {
-	Name, Prefix, Scopes string
-	Created, LastUsed    time.Time
-	LastAddress          string
-	Expires              time.Time
-	ExpiresSoon          bool
-	Revoke, Rotate       string
-}
-
 // NewTokenModel shows a token's secret, this once, with a call that uses it.
 type NewTokenModel struct {
 	Name, Secret, Curl string
@@ -113,26 +104,14 @@ type NewTokenModel struct {
 	Note string
 }
 
-// RevokeModel asks whether to revoke or rotate a token.
-type RevokeModel struct {
-	Name, Prefix, Action string
-}
-
 // SessionsModel is the list of sign-ins.
 type SessionsModel struct {
 	Now      time.Time
-	Sessions []SessionRow
-	// Others says that there is another session than the present one.
-	Others bool
+	Sessions []loom.Session
+	// Present is the id of the one of this browser, which is not ended here but by signing out.
+	Present string
 	// CSV and JSON are the list as files; empty for none.
 	CSV, JSON string
-}
-
-// SessionRow is a sign-in; the present one is not ended here but by signing out.
-type SessionRow struct {
-	ID, Browser, Agent, Address string
-	Created, LastUsed, Expires  time.Time
-	Present                     bool
 }
 
 // Names of the fields of the forms; the handlers read them.

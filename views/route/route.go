@@ -113,7 +113,9 @@ func AccountPreferences() string { return "/account/preferences" }
 func AccountTokens() string { return "/account/tokens" }
 
 // AccountToken is an action on one of the user's tokens, such as "revoke".
-func AccountToken(id, verb string) string { return join("account", "tokens", id, verb) }
+func AccountToken(id int64, verb string) string {
+	return join("account", "tokens", strconv.FormatInt(id, 10), verb)
+}
 
 // AccountSessions lists where the user is signed in.
 func AccountSessions() string { return "/account/sessions" }

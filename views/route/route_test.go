@@ -24,7 +24,7 @@ func TestURLs(t *testing.T) {
 		route.AccountPassword(""):                                 "/account/password",
 		route.AccountPreferences():                                "/account/preferences",
 		route.AccountTokens():                                     "/account/tokens",
-		route.AccountToken("7", "revoke"):                         "/account/tokens/7/revoke",
+		route.AccountToken(7, "revoke"):                           "/account/tokens/7/revoke",
 		route.AccountSessions():                                   "/account/sessions",
 		route.Catalog():                                           "/catalog",
 		route.Services():                                          "/services",

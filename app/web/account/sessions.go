@@ -19,14 +19,7 @@ func (s *Server) accountSessions(w http.ResponseWriter, r *http.Request, actor l
 	if err != nil {
 		return err
 	}
-	m := accountview.SessionsModel{Now: s.Now()}
-	for _, one := range sessions {
-		m.Sessions = append(m.Sessions, accountview.SessionRow{
-			ID: one.ID, Browser: page.BrowserName(one.Agent), Agent: one.Agent, Address: one.Address,
-			Created: one.Created, LastUsed: one.LastUsed, Expires: one.Expires, Present: one.ID == present.ID,
-		})
-		m.Others = m.Others || one.ID != present.ID
-	}
+	m := accountview.SessionsModel{Now: s.Now(), Sessions: sessions, Present: present.ID}
 	m.CSV, m.JSON = s.ExportsOf(r)
 	return s.Render(w, r, actor, http.StatusOK, page.AccountFrame("Sessions", route.AccountSessions()), accountview.SessionsPage(m))
 }

@@ -71,14 +71,7 @@ func (s *Server) tokensPage(w http.ResponseWriter, r *http.Request, actor loom.A
 	if err != nil {
 		return err
 	}
-	m.Now = s.Now()
-	for _, t := range tokens {
-		m.Tokens = append(m.Tokens, accountview.TokenRow{
-			Name: t.Name, Prefix: t.Prefix, Scopes: page.ScopeWords(t.Scopes), Created: t.Created, LastUsed: t.LastUsed, LastAddress: t.LastAddress,
-			Expires: t.Expires, ExpiresSoon: !t.Expires.IsZero() && t.Expires.Sub(m.Now) < account.TokenWarning,
-			Revoke: route.AccountToken(strconv.FormatInt(t.ID, 10), "revoke"), Rotate: route.AccountToken(strconv.FormatInt(t.ID, 10), "rotate"),
-		})
-	}
+	m.Now, m.Tokens = s.Now(), tokens
 	for _, sc := range loom.Scopes {
 		if sc == loom.ScopeCatalogWrite && actor.May(loom.Publish, actor.InTenant()) != nil {
 			continue
@@ -199,18 +192,15 @@ func (s *Server) accountTokenAsk(w http.ResponseWriter, r *http.Request, actor l
 	return s.askOfToken(w, r, actor, "Revoke", accountview.RevokeForm)
 }
 
-// askOfToken asks before something is done to a token; in lower case the verb is the
-// last part of the address.
-func (s *Server) askOfToken(w http.ResponseWriter, r *http.Request, actor loom.Actor, verb string, form func(accountview.RevokeModel) templ.Component) error {
+// askOfToken asks before something is done to a token.
+func (s *Server) askOfToken(w http.ResponseWriter, r *http.Request, actor loom.Actor, verb string, form func(loom.Token) templ.Component) error {
 	token, err := s.ownToken(r, actor)
 	if err != nil {
 		return err
 	}
 	page := page.AccountFrame(verb+" token "+token.Name, route.AccountTokens())
 	page.Crumbs = []ui.Crumb{{Label: "Account", Href: route.Account()}, {Label: "API tokens", Href: route.AccountTokens()}, {Label: verb}}
-	return s.Confirm(w, r, actor, page, form(accountview.RevokeModel{
-		Name: token.Name, Prefix: token.Prefix, Action: route.AccountToken(strconv.FormatInt(token.ID, 10), strings.ToLower(verb)),
-	}))
+	return s.Confirm(w, r, actor, page, form(token))
 }
 
 func (s *Server) accountTokenRevoke(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {

@@ -148,7 +148,7 @@ func (s *Server) userTokens(id loom.UserID, tokens []loom.Token) templ.Component
 			used.Sub = "from " + t.LastAddress
 		}
 		m.Rows = append(m.Rows, []adminview.Cell{
-			{Text: t.Name}, {Text: t.Prefix + "…", Mono: true}, {Text: page.ScopeWords(t.Scopes)}, used, {Time: t.Expires, ShowTime: true},
+			{Text: t.Name}, {Text: t.Prefix + "…", Mono: true}, {Text: ui.ScopeWords(t.Scopes)}, used, {Time: t.Expires, ShowTime: true},
 			{Buttons: []ui.ButtonModel{page.Opening("Revoke", "Revoke token "+t.Name, route.AdminUserToken(id, t.ID), ui.Danger)}},
 		})
 	}
@@ -160,8 +160,8 @@ func (s *Server) userSessions(id loom.UserID, sessions []loom.Session) templ.Com
 		Columns: []ui.Column{{Label: "Browser"}, {Label: "Address"}, {Label: "Last used"}, {Label: "Signed in"}, {Label: "Actions", LabelHidden: true}}}
 	for _, one := range sessions {
 		m.Rows = append(m.Rows, []adminview.Cell{
-			{Text: page.BrowserName(one.Agent)}, {Text: one.Address, Mono: true}, {Time: one.LastUsed, ShowTime: true}, {Time: one.Created},
-			{Buttons: []ui.ButtonModel{page.Opening("Sign out", "Sign out "+page.BrowserName(one.Agent)+" at "+one.Address, route.AdminUserSession(id, one.ID), ui.Danger)}},
+			{Text: ui.BrowserName(one.Agent)}, {Text: one.Address, Mono: true}, {Time: one.LastUsed, ShowTime: true}, {Time: one.Created},
+			{Buttons: []ui.ButtonModel{page.Opening("Sign out", "Sign out "+ui.BrowserName(one.Agent)+" at "+one.Address, route.AdminUserSession(id, one.ID), ui.Danger)}},
 		})
 	}
 	return adminview.Table(m)
@@ -317,7 +317,7 @@ func (s *Server) adminUserSessionAsk(w http.ResponseWriter, r *http.Request, act
 	for _, one := range sessions {
 		if one.ID == r.PathValue("session") {
 			m := adminview.ConfirmModel{Action: r.URL.Path, Button: "Sign out " + string(pathUser(r)), Busy: "Signing out…", Cancel: route.AdminUser(pathUser(r)),
-				Lines: []string{strings.TrimSpace("The session of " + page.BrowserName(one.Agent) + " at " + one.Address + " ends at once; the user may sign in again.")}}
+				Lines: []string{strings.TrimSpace("The session of " + ui.BrowserName(one.Agent) + " at " + one.Address + " ends at once; the user may sign in again.")}}
 			return s.Confirm(w, r, actor, userFrame(pathUser(r), "End a session of"), adminview.Confirm(m))
 		}
 	}

@@ -3,7 +3,6 @@ package page
 import (
 	"net/http"
 	"regexp"
-	"strings"
 
 	"github.com/a-h/templ"
 
@@ -37,40 +36,6 @@ var privateKey = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-
 // WithoutPrivateKeys leaves out what was pasted by mistake: it must not come back
 // in a page.
 func WithoutPrivateKeys(text string) string { return privateKey.ReplaceAllString(text, "") }
-
-// BrowserName gives the usual name of a browser and its system; the full description
-// is beside it. The order matters: most browsers also claim to be others.
-func BrowserName(agent string) string {
-	find := func(names [][2]string) string {
-		for _, n := range names {
-			if strings.Contains(agent, n[0]) {
-				return n[1]
-			}
-		}
-		return ""
-	}
-	name := find([][2]string{{"Firefox/", "Firefox"}, {"Edg", "Edge"}, {"OPR/", "Opera"}, {"Chrom", "Chrome"}, {"Safari/", "Safari"}, {"curl/", "curl"}})
-	system := find([][2]string{{"Android", "Android"}, {"iPhone", "iOS"}, {"iPad", "iOS"}, {"Windows", "Windows"}, {"Mac OS", "macOS"}, {"CrOS", "ChromeOS"}, {"Linux", "Linux"}})
-	switch {
-	case name == "" && agent == "":
-		return "Unknown browser"
-	case name == "":
-		name, _, _ = strings.Cut(agent, " ")
-	}
-	if system == "" {
-		return name
-	}
-	return name + " on " + system
-}
-
-// ScopeWords writes the scopes of a token for people.
-func ScopeWords(scopes []loom.Scope) string {
-	var words []string
-	for _, s := range scopes {
-		words = append(words, string(s))
-	}
-	return strings.Join(words, ", ")
-}
 
 // MadePassword shows a generated password, this once, with where to sign in.
 func (s *Shared) MadePassword(r *http.Request, title, tenant, user string, password loom.Secret, back string) templ.Component {
