@@ -4,7 +4,10 @@
 // texts. Changing templates is not here but in adminview.
 package catalogview
 
-import "loom/views/ui"
+import (
+	"loom/app/loom"
+	"loom/views/ui"
+)
 
 // FieldQ and FieldNodes are the names of the search field and of that for the size of the
 // example.
@@ -26,19 +29,16 @@ type GalleryModel struct {
 
 // TemplateCard is a template in the gallery.
 type TemplateCard struct {
-	Name, Label, Description, Icon string
-	Size, Services, Lease          string
-	Href, CreateHref               string
+	loom.Base
+	Size, Services, Lease string
 	// Problem says why no cluster can be made from it now, or is empty.
 	Problem string
 }
 
 // TemplateModel is the page of a template.
 type TemplateModel struct {
-	Name, Label, Description, Icon string
-	Version                        int
-	Deprecated                     bool
-	Facts                          []ui.Def
+	loom.Base
+	Facts []ui.Def
 	// Rules are the constraints in sentences.
 	Rules    []string
 	Services []ServiceRow
@@ -48,8 +48,8 @@ type TemplateModel struct {
 	Example *ExampleModel
 	// Ties is the picture of its services, nil without services.
 	Ties *ui.TiesModel
-	// CreateHref is empty when no cluster can be made now, for the reason Problem.
-	CreateHref, Problem string
+	// Problem says why no cluster can be made now, or is empty.
+	Problem string
 	// EditHref is set for administrators.
 	EditHref string
 }

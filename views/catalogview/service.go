@@ -1,14 +1,14 @@
 package catalogview
 
-import "loom/views/ui"
+import (
+	"loom/app/loom"
+	"loom/views/ui"
+)
 
 // ServiceModel is the page of a service.
 type ServiceModel struct {
-	Name, Label, Description string
-	Version                  int
-	Deprecated               bool
-	Icon                     string
-	Ties                     ui.TiesModel
+	loom.Base
+	Ties ui.TiesModel
 	// Settings are what a cluster with it is asked for.
 	Settings []SettingRow
 	// Templates have it, or may have it.
@@ -20,19 +20,13 @@ type ServiceModel struct {
 // ServicesModel is the list of services.
 type ServicesModel struct {
 	Q     string
-	Rows  []ListedService
+	Rows  []loom.Base
 	Pages ui.PaginationModel
-}
-
-// ListedService is a service in the list.
-type ListedService struct {
-	Name, Label, Description, Icon, Href string
-	Version                              int
 }
 
 // TemplateOf is a template that names a service.
 type TemplateOf struct {
-	Name, Href string
+	Name string
 	// Default says that new clusters have the service.
 	Default bool
 }

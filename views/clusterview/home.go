@@ -5,6 +5,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"loom/app/loom"
 	"loom/views/ui"
 )
 
@@ -28,7 +29,7 @@ type HomeClusters struct {
 	Attention []AttentionItem
 	// More is how many items are left out.
 	More int
-	Rows []Row
+	Rows []loom.ClusterSummary
 	Now  time.Time
 }
 

@@ -1,8 +1,11 @@
 package clusterview
 
 import (
+	"cmp"
 	"time"
 
+	"loom/app/loom"
+	"loom/views/route"
 	"loom/views/sharedview"
 	"loom/views/ui"
 )
@@ -33,7 +36,7 @@ type ListTable struct {
 	ShowOwner bool
 	// Only says that these are named ones, without other pages.
 	Only bool
-	Rows []Row
+	Rows []loom.ClusterSummary
 	Now  time.Time
 	// Fresh counts clusters that match and are not shown yet; FreshHref shows them.
 	Fresh      int
@@ -46,31 +49,43 @@ type ListTable struct {
 	Empty ui.EmptyModel
 }
 
-// Row is a cluster in the list.
-type Row struct {
-	ID, Name, Href, Description string
-	State                       ui.State
-	// Template is its name, TemplateText its readable name with the version, Icon its icon.
-	Template, TemplateText, Icon string
-	// NewerTemplate is the version that is out, 0 for none that is newer.
-	NewerTemplate    int
-	Protected        bool
-	Nodes, NodesText string
-	Owner            string
-	Expires          time.Time
-	// Ended is when a terminated cluster went, the zero time for any other.
-	Ended time.Time
-	// LeaseSoon says that the lease ends soon.
-	LeaseSoon bool
-	// Deleted is when the machines go, in the time of grace after the lease.
-	Deleted time.Time
-	// Running says that an operation runs, for Elapsed so far. Else Change is what was done
-	// last, at Changed; ChangeHref leads to it.
-	Running            bool
-	Elapsed            time.Duration
-	Change, ChangeHref string
-	Changed            time.Time
-	// Open leads to what its services serve, "" without links.
-	Open string
-	Menu []ui.MenuItem
+// TemplateText is what people call a template, with its version.
+func TemplateText(t loom.Base) string { return cmp.Or(t.Label, t.Name) + " " + ui.Version(t.Version) }
+
+// badge is the state of a cluster.
+func badge(c loom.ClusterSummary, now time.Time) ui.State {
+	return ui.ClusterBadge(c.Status, c.Progress, c.Health, now).Of("cluster", c.ID.String())
+}
+
+// newer reports whether a newer version of the template is out than the cluster's copy.
+func newer(c loom.ClusterSummary) bool {
+	return c.Status != loom.ClusterTerminated && c.NewestTemplate > c.Template.Version
+}
+
+// changing reports whether an operation runs, changed whether the last one is complete; of others
+// the badge says that they failed.
+func changing(c loom.ClusterSummary) bool {
+	return c.LatestOperation > 0 && c.Progress.Ended.IsZero() && !c.Progress.Started.IsZero()
+}
+
+func changed(c loom.ClusterSummary) bool {
+	return c.LatestOperation > 0 && !c.Progress.Ended.IsZero() && c.Progress.Status == loom.OperationComplete
+}
+
+// opens reports whether its services serve something now.
+func opens(c loom.ClusterSummary) bool {
+	return c.Linked && c.Status == loom.ClusterActive && c.Health.Status != loom.HealthPartly && c.Health.Status != loom.HealthStopped
+}
+
+// listMenu is what can be done to a cluster of the list.
+func listMenu(c loom.ClusterSummary) []ui.MenuItem {
+	var items []ui.MenuItem
+	if lease := route.ClusterLease(c.ID); c.WhyNot(loom.ChangeLease) == "" {
+		items = append(items, ui.MenuItem{Label: "Change expiry", Icon: "clock", Href: lease, Attrs: ui.OpensDialog(lease)})
+	}
+	items = append(items, ui.MenuItem{Label: "Duplicate", Icon: "copy", Href: route.ClusterNewLike(c.ID)})
+	if why := c.WhyNot(loom.ChangeDelete); why == "" || c.Protected {
+		items = append(items, ui.MenuItem{Label: "Delete", Icon: "trash", Href: route.ClusterDelete(c.ID), Danger: true, WhyNot: why, Divider: true, Attrs: ui.OpensDialog(route.ClusterDelete(c.ID))})
+	}
+	return items
 }

@@ -37,10 +37,13 @@ func listModel() clusterview.ListModel {
 		Table: clusterview.ListTable{
 			Live: "/clusters/rows?ids=00000042&total=3", ShowOwner: true, Now: now, Fresh: 2, FreshHref: "/clusters",
 			Columns: []ui.Column{{Label: "Name", Sort: "/clusters?sort=-name", Sorted: ui.Ascending}, {Label: "Status"}},
-			Rows: []clusterview.Row{
-				{ID: "00000042", Name: "shop-front", Href: "/clusters/00000042", Description: "the shop", State: ui.ClusterState(loom.ClusterPending).With("30 %"), Running: true, Elapsed: 42 * time.Second,
-					Template: "web-cluster", TemplateText: "Web cluster v2", Nodes: "5", NodesText: "5 nodes", Owner: "ana", Expires: now.Add(20 * time.Hour), LeaseSoon: true, Menu: []ui.MenuItem{{Label: "Open", Href: "/clusters/00000042"}}},
-				{ID: "00000043", Name: "old", Href: "/clusters/00000043", State: ui.ClusterState(loom.ClusterTerminated), Template: "single", TemplateText: "single v1", Icon: "disk", Nodes: "0", NodesText: "0 nodes", Change: "Deleted", ChangeHref: "/clusters/00000043/operations/2", Changed: now.Add(-time.Hour), Open: "/clusters/00000043/open", Owner: "bob"},
+			Rows: []loom.ClusterSummary{
+				{ID: 42, Name: "shop-front", Description: "the shop", Status: loom.ClusterPending, LatestOperation: 1, Progress: loom.Progress{Action: loom.ClusterCreate, Status: loom.OperationRunning, Total: 10, Done: 3, Started: now.Add(-42 * time.Second)},
+					Template: loom.Base{Name: "web-cluster", Label: "Web cluster", Version: 2}, NewestTemplate: 3, Nodes: 5, Owner: loom.Account{User: "ana"}, Created: now.Add(-200 * time.Hour), Expires: now.Add(20 * time.Hour), Protected: true},
+				{ID: 43, Name: "old", Status: loom.ClusterActive, Health: loom.ClusterHealth{Status: loom.HealthHealthy, CheckedAt: now.Add(-20 * time.Second)}, Template: loom.Base{Name: "single", Version: 1, Icon: "disk"}, LatestOperation: 2,
+					Progress: loom.Progress{Action: loom.ClusterExpand, Status: loom.OperationComplete, Started: now.Add(-time.Hour), Ended: now.Add(-time.Hour)}, Linked: true, Owner: loom.Account{User: "bob"}},
+				{ID: 44, Name: "gone", Status: loom.ClusterTerminated, Template: loom.Base{Name: "single", Version: 1}, LatestOperation: 3, Progress: loom.Progress{Action: loom.ClusterDelete, Status: loom.OperationComplete, Started: now.Add(-time.Hour), Ended: now.Add(-time.Hour)},
+					Ended: now.Add(-time.Hour), Owner: loom.Account{User: "bob"}},
 			},
 			Pagination: ui.PaginationModel{Label: "Pages of clusters", Next: "/clusters?after=x", Text: "2 of 5 clusters"},
 			Empty:      ui.EmptyModel{Icon: "cluster", Text: "No clusters yet.", Action: ui.ButtonModel{Label: "New cluster", Href: "/clusters/new"}},
@@ -147,7 +150,7 @@ func appliedPreview() clusterview.PreviewModel {
 
 func head() clusterview.HeadModel {
 	return clusterview.HeadModel{
-		ID: 42, Tab: "nodes", Name: "shop-front", State: ui.ClusterState(loom.ClusterActive), Template: "web-cluster", Locked: true, Open: "http://10.77.1.10/", OpenFirst: true, Scale: ui.ButtonModel{Label: "Scale", Href: "/clusters/00000042/scale"},
+		ID: 42, Tab: "nodes", Name: "shop-front", State: ui.ClusterState(loom.ClusterActive), Template: loom.Base{Name: "web-cluster"}, Locked: true, Open: "http://10.77.1.10/", OpenFirst: true, Scale: ui.ButtonModel{Label: "Scale", Href: "/clusters/00000042/scale"},
 		Actions: []ui.MenuItem{{Label: "Scale", Href: "/clusters/00000042/scale"}, {Label: "Delete", Danger: true, Href: "/clusters/00000042/delete", WhyNot: "The cluster is protected."}}, LeaseNote: "The lease ends on 2 March 2026 at 12:00 UTC. The cluster stays, because it is protected.",
 		Facts: []ui.Def{{Term: "Owner", Text: "ana"}}, Tabs: []ui.Tab{{Label: "Overview", Href: "/clusters/00000042"}, {Label: "Nodes", Href: "/clusters/00000042/nodes", Current: true, Count: "2"}},
 	}
@@ -219,7 +222,7 @@ func nodeRow() clusterview.NodeRow {
 }
 
 func servicesModel() clusterview.ServicesModel {
-	return clusterview.ServicesModel{ID: 42, Now: now, Rows: []clusterview.ServiceRow{{Name: "haproxy", Description: "Spreads requests.", Version: "3", Count: 5, AllNodes: "/clusters/00000042/nodes?service=haproxy",
+	return clusterview.ServicesModel{ID: 42, Now: now, Rows: []clusterview.ServiceRow{{Base: loom.Base{Name: "haproxy", Description: "Spreads requests.", Version: 3}, Count: 5, AllNodes: "/clusters/00000042/nodes?service=haproxy",
 		Nodes: []clusterview.NodeOf{{Hostname: "web-1", Href: "/clusters/00000042/nodes/n1"}}, States: []ui.State{ui.ServiceState(loom.ServiceFailed).With("1"), ui.ServiceState(loom.ServiceStarted).With("4")},
 		Last: "start", LastAt: now.Add(-2 * time.Minute), LastHref: "/clusters/00000042/operations/1/tasks/7", LastState: ui.TaskState(loom.TaskFailed),
 		Links:   []clusterview.LinkModel{{Label: "Statistics", URL: "http://10.77.1.10:8404/"}},

@@ -21,9 +21,9 @@ type HeadModel struct {
 	// Tab is the word of the present tab, empty for the overview.
 	Tab  string
 	Name string
-	// Template and Icon make the tile.
-	Template, Icon string
-	State          ui.State
+	// Template makes the tile.
+	Template loom.Base
+	State    ui.State
 	// Trouble says what is wrong on nodes, one line each.
 	Trouble []TroubleLine
 	// Start starts the services, where all were stopped.
@@ -274,7 +274,7 @@ type ServicesModel struct {
 
 // ServiceRow is a service with where it runs.
 type ServiceRow struct {
-	Name, Description, Version, Icon string
+	loom.Base
 	// Count is on how many nodes it is, Nodes are the first of them; AllNodes leads to
 	// all.
 	Count    int

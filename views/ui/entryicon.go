@@ -2,7 +2,11 @@ package ui
 
 import (
 	"slices"
+	"strconv"
 	"strings"
+
+	"loom/app/loom"
+	"loom/views/route"
 )
 
 // EntryIcons are the icons that an entry of the catalog may choose, with what they
@@ -26,6 +30,18 @@ func EntryIcon(icon, usual string) string {
 		return icon
 	}
 	return GlyphOf(icon, usual)
+}
+
+// IconOf is the icon of an entry's tile: the address of the picture that it brings, or else what it
+// names, or usual.
+func IconOf(kind loom.EntityKind, b *loom.Base, usual string) string {
+	if _, _, own := b.OwnIcon(); own {
+		return route.EntryIcon(string(kind), b.Name, strconv.Itoa(b.Version))
+	}
+	if isPicture(b.Icon) {
+		return usual // an address of somewhere else
+	}
+	return EntryIcon(b.Icon, usual)
 }
 
 // isPicture reports whether an icon is the address of a picture.

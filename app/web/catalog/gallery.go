@@ -59,8 +59,8 @@ func (s *Server) templateCard(ctx context.Context, actor loom.Actor, stored *loo
 		services = "none"
 	}
 	return catalogview.TemplateCard{
-		Name: t.Name, Label: t.Label, Description: t.Description, Icon: page.IconOf(loom.KindTemplate, &stored.Base), Size: page.NodesRange(t.Constraints.Size.Bounds()), Lease: page.LeaseText(t.Administration.Lease),
-		Services: services, Href: route.CatalogTemplate(t.Name), CreateHref: route.ClusterNewFrom(t.Name), Problem: problem,
+		Base: t.Base, Size: page.NodesRange(t.Constraints.Size.Bounds()), Lease: page.LeaseText(t.Administration.Lease),
+		Services: services, Problem: problem,
 	}, nil
 }
 
@@ -89,11 +89,7 @@ func (s *Server) catalogTemplate(w http.ResponseWriter, r *http.Request, actor l
 		return err
 	}
 	m := catalogview.TemplateModel{
-		Name: t.Name, Label: t.Label, Description: t.Description, Icon: t.Icon, Version: info.Version, Deprecated: t.Deprecated,
-		Facts: append(templateFacts(t), ui.Def{Term: "Version", Text: strconv.Itoa(info.Version)}), Rules: templateRules(t), Problem: problem,
-	}
-	if problem == "" {
-		m.CreateHref = route.ClusterNewFrom(t.Name)
+		Base: t.Base, Facts: append(templateFacts(t), ui.Def{Term: "Version", Text: strconv.Itoa(info.Version)}), Rules: templateRules(t), Problem: problem,
 	}
 	if actor.May(loom.Publish, actor.InTenant()) == nil {
 		m.EditHref = route.AdminEntry(loom.KindTemplate, t.Name)

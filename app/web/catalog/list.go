@@ -144,7 +144,7 @@ func listModel(q listQuery, list catalog.List) adminview.ListModel {
 	for _, item := range list.Items {
 		meta := item.Entry.Meta()
 		m.Rows = append(m.Rows, adminview.EntryRow{Entry: meta, Info: item.VersionInfo, Href: route.AdminEntry(kind, meta.Name),
-			Icon: ui.EntryIcon(page.IconOf(kind, meta), adminview.KindIcon(kind)), Uses: list.Facets.Uses[meta.Name], Worst: list.Facets.Worst[meta.Name]})
+			Icon: ui.IconOf(kind, meta, adminview.KindIcon(kind)), Uses: list.Facets.Uses[meta.Name], Worst: list.Facets.Worst[meta.Name]})
 	}
 	return m
 }

@@ -34,10 +34,7 @@ func (s *Server) catalogServices(w http.ResponseWriter, r *http.Request, actor l
 		m.Pages.Prev = at("", list.Prev)
 	}
 	for _, item := range list.Items {
-		service := item.Entry.(*loom.Service)
-		m.Rows = append(m.Rows, catalogview.ListedService{
-			Name: service.Name, Label: service.Label, Description: service.Description, Icon: page.IconOf(loom.KindService, &service.Base), Href: route.CatalogService(service.Name), Version: item.Version,
-		})
+		m.Rows = append(m.Rows, *item.Entry.Meta())
 	}
 	frame := layout.Model{Title: "Services", Section: "Catalog", Area: layout.AreaClusters, Here: route.Services()}
 	return s.Render(w, r, actor, http.StatusOK, frame, catalogview.ServicesPage(m))
@@ -46,7 +43,7 @@ func (s *Server) catalogServices(w http.ResponseWriter, r *http.Request, actor l
 // catalogService shows one service to users, or with ?as=json the stored document.
 func (s *Server) catalogService(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	name := route.Segment(r.PathValue("service"))
-	entry, info, err := s.Catalog.Released(r.Context(), actor, loom.KindService, name)
+	entry, _, err := s.Catalog.Released(r.Context(), actor, loom.KindService, name)
 	if err != nil {
 		return err
 	}
@@ -59,8 +56,7 @@ func (s *Server) catalogService(w http.ResponseWriter, r *http.Request, actor lo
 	}
 	service, address := entry.(*loom.Service), route.CatalogService(name)
 	m := catalogview.ServiceModel{
-		Name: name, Label: service.Label, Description: service.Description, Version: info.Version, Deprecated: service.Deprecated,
-		Icon: page.IconOf(loom.KindService, &service.Base), Settings: settingRows([]loom.Service{*service}, nil),
+		Base: service.Base, Settings: settingRows([]loom.Service{*service}, nil),
 		Ties: page.ServiceTies(services, name, page.HopsOf(r.URL.Query().Get("hops")), address, route.CatalogService),
 	}
 	if actor.May(loom.Publish, actor.InTenant()) == nil {
@@ -94,7 +90,7 @@ func (s *Server) templatesOf(r *http.Request, actor loom.Actor, service string) 
 		if !known {
 			i = len(found)
 			at[use.Name] = i
-			found = append(found, catalogview.TemplateOf{Name: use.Name, Href: route.CatalogTemplate(use.Name)})
+			found = append(found, catalogview.TemplateOf{Name: use.Name})
 		}
 		found[i].Default = found[i].Default || strings.HasPrefix(use.Field, "/defaults/services")
 	}

@@ -43,7 +43,7 @@ func formAgain() templ.Attributes {
 }
 
 func templateCard(t loom.Template, chosen string) ui.Choice {
-	c := ui.Choice{Value: t.Name, Label: t.Label, Description: t.Description, Checked: t.Name == chosen, Icon: ui.EntryIcon(page.IconOf(loom.KindTemplate, &t.Base), "cluster")}
+	c := ui.Choice{Value: t.Name, Label: t.Label, Description: t.Description, Checked: t.Name == chosen, Icon: ui.IconOf(loom.KindTemplate, &t.Base, "cluster")}
 	if c.Label == "" {
 		c.Label = t.Name
 	}

@@ -87,9 +87,7 @@ func (s *Server) homeClusters(ctx context.Context, actor loom.Actor) (m clusterv
 	}
 	slices.SortStableFunc(active.Items, func(a, b loom.ClusterSummary) int { return b.Progress.Ended.Compare(a.Progress.Ended) })
 	shown := append(busy.Items, active.Items...)
-	for _, c := range shown[:min(len(shown), homeItems)] {
-		m.Rows = append(m.Rows, s.listRow(c))
-	}
+	m.Rows = shown[:min(len(shown), homeItems)]
 	if m.Attention, err = s.attentionItems(ctx, actor); err != nil {
 		return m, false, err
 	}

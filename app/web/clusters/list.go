@@ -1,7 +1,6 @@
 package clusters
 
 import (
-	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -237,8 +236,8 @@ func (s *Server) listTable(actor loom.Actor, q listQuery, list clusters.List, ro
 	t := clusterview.ListTable{ShowOwner: actor.May(loom.See, actor.InTenant()) == nil, Now: s.Now(), MaySelect: q.Status != string(loom.ClusterTerminated)}
 	t.Columns = listColumns(q, actor.May(loom.See, actor.InTenant()) == nil, t.MaySelect)
 	var ids []string
+	t.Rows = list.Items
 	for _, c := range list.Items {
-		t.Rows = append(t.Rows, s.listRow(c))
 		ids = append(ids, c.ID.String())
 	}
 	t.Live = rowsURL(q, ids, list.Total)
@@ -305,7 +304,7 @@ func (s *Server) namedTable(r *http.Request, actor loom.Actor, ids []loom.Cluste
 	var named []string
 	for _, id := range ids {
 		if c, there := now[id]; there {
-			t.Rows = append(t.Rows, s.listRow(c))
+			t.Rows = append(t.Rows, c)
 			named = append(named, id.String())
 		}
 	}
@@ -327,9 +326,6 @@ func emptyList(q listQuery) ui.EmptyModel {
 	}
 	return ui.EmptyModel{Icon: "cluster", Text: "No clusters yet. A cluster is a set of nodes made from a template.", Action: create}
 }
-
-// templateText is what people call a template, with its version.
-func templateText(t loom.Base) string { return cmp.Or(t.Label, t.Name) + " " + ui.Version(t.Version) }
 
 func listColumns(q listQuery, owner, selectable bool) []ui.Column {
 	sorted := func(label, key string) ui.Column { // up, down, then the newest first again
@@ -388,7 +384,7 @@ func (s *Server) clusterRows(w http.ResponseWriter, r *http.Request, actor loom.
 		// What left the filter while it was looked at stays until the next load.
 		if c, there := now[id]; there {
 			ids = append(ids, id.String())
-			m.Rows = append(m.Rows, s.listRow(c))
+			m.Rows = append(m.Rows, c)
 		}
 	}
 	total, err := strconv.Atoi(r.URL.Query().Get("total"))
@@ -397,43 +393,4 @@ func (s *Server) clusterRows(w http.ResponseWriter, r *http.Request, actor loom.
 	}
 	m.Live = rowsURL(q, ids, total)
 	return s.Fragment(w, r, http.StatusOK, clusterview.ListRows(m))
-}
-
-func (s *Server) listRow(c loom.ClusterSummary) clusterview.Row {
-	row := clusterview.Row{
-		ID: c.ID.String(), Name: c.Name, Href: route.Cluster(c.ID), Description: c.Description, State: ui.ClusterBadge(c.Status, c.Progress, c.Health, s.Now()).Of("cluster", c.ID.String()),
-		Template: c.Template.Name, TemplateText: templateText(c.Template), Icon: page.IconOf(loom.KindTemplate, &c.Template),
-		Nodes: strconv.Itoa(c.Nodes), NodesText: ui.Count(c.Nodes, "node", "nodes"), Owner: string(c.Owner.User), Expires: c.Expires, Ended: c.Ended,
-		NewerTemplate: newer(c), Protected: c.Protected,
-		LeaseSoon: c.Status != loom.ClusterTerminated && loom.LeaseSoon(c.Created, c.Expires, s.Now()), Deleted: c.DeletedAt,
-	}
-	if c.Linked && c.Status == loom.ClusterActive && c.Health.Status != loom.HealthPartly && c.Health.Status != loom.HealthStopped {
-		row.Open = route.ClusterOpen(c.ID)
-	}
-	switch p := c.Progress; {
-	case c.LatestOperation == 0:
-	case p.Ended.IsZero():
-		row.Running, row.Elapsed = !p.Started.IsZero(), s.Now().Sub(p.Started)
-	case p.Status == loom.OperationComplete: // of others the badge says that they failed
-		row.Change, row.Changed = p.Action.Done(), p.Ended
-		row.ChangeHref = route.Operation(loom.OperationRef{Cluster: c.ID, Number: c.LatestOperation})
-	}
-	lease := route.ClusterLease(c.ID)
-	if c.WhyNot(loom.ChangeLease) == "" {
-		row.Menu = append(row.Menu, ui.MenuItem{Label: "Change expiry", Icon: "clock", Href: lease, Attrs: ui.OpensDialog(lease)})
-	}
-	row.Menu = append(row.Menu, ui.MenuItem{Label: "Duplicate", Icon: "copy", Href: route.ClusterNewLike(c.ID)})
-	if why := c.WhyNot(loom.ChangeDelete); why == "" || c.Protected {
-		row.Menu = append(row.Menu, ui.MenuItem{Label: "Delete", Icon: "trash", Href: route.ClusterDelete(c.ID), Danger: true, WhyNot: why, Divider: true, Attrs: ui.OpensDialog(route.ClusterDelete(c.ID))})
-	}
-	return row
-}
-
-// newer is the version of the template that is out, 0 unless it is newer than the
-// cluster's copy.
-func newer(c loom.ClusterSummary) int {
-	if c.Status == loom.ClusterTerminated || c.NewestTemplate <= c.Template.Version {
-		return 0
-	}
-	return c.NewestTemplate
 }

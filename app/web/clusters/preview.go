@@ -393,7 +393,7 @@ func previewFacts(p clusters.PreviewView) []ui.Def {
 	if p.Before.Clusters != p.After.Clusters && p.Before.MaxClusters < loom.Unlimited {
 		facts = append(facts, ui.Def{Term: "Quota of clusters", Text: quotaText(p.Before.Clusters, p.After.Clusters, p.Before.MaxClusters, "clusters used")})
 	}
-	facts = append(facts, ui.Def{Term: "Template", Text: templateText(p.Template)}, ui.Def{Term: "Provider", Text: p.Provider.Name})
+	facts = append(facts, ui.Def{Term: "Template", Text: clusterview.TemplateText(p.Template)}, ui.Def{Term: "Provider", Text: p.Provider.Name})
 	if p.Kind == loom.ChangeCreate {
 		facts = append(facts, ui.Def{Term: "Lease", Text: page.LeaseText(loom.LeaseRule{Initial: p.LeaseMillis})})
 	}

@@ -15,6 +15,7 @@ import (
 	"loom/views/layout"
 	"loom/views/route"
 	"loom/views/sharedview"
+	"loom/views/ui"
 )
 
 // foundMany and foundFew bound what is shown of a sort, on the page and in the palette.
@@ -105,7 +106,7 @@ func (s *Server) find(r *http.Request, actor loom.Actor, most int) (sharedview.S
 func (s *Server) foundClusters(items []loom.ClusterSummary) []sharedview.Found {
 	var found []sharedview.Found
 	for _, c := range items {
-		state := s.listRow(c).State
+		state := ui.ClusterBadge(c.Status, c.Progress, c.Health, s.Now()).Of("cluster", c.ID.String())
 		found = append(found, sharedview.Found{Label: c.Name, Note: c.ID.String() + " · " + c.Template.Name, Icon: "cluster", Href: route.Cluster(c.ID), State: &state})
 	}
 	return found

@@ -31,7 +31,7 @@ func (s *Server) clusterFacts(actor loom.Actor, v clusters.ClusterView, labelled
 		owner = "yours"
 	}
 	facts := []ui.Def{
-		{Term: "Template", Text: templateText(v.Template.Base)},
+		{Term: "Template", Text: clusterview.TemplateText(v.Template.Base)},
 		{Term: "Provider", Text: v.Provider.Name},
 		{Term: "Owner", Text: owner},
 		{Term: "Created", Value: clusterview.CreatedFact(v.Created, s.Now())},
@@ -186,7 +186,7 @@ var clusterTabs = []struct{ word, label string }{
 }
 
 func (s *Server) clusterHead(actor loom.Actor, v clusters.ClusterView, tab string) clusterview.HeadModel {
-	m := clusterview.HeadModel{ID: v.ID, Tab: tab, Name: v.Name, Template: v.Template.Name, Icon: page.IconOf(loom.KindTemplate, &v.Template.Base), State: s.badge(v), Locked: v.Protected}
+	m := clusterview.HeadModel{ID: v.ID, Tab: tab, Name: v.Name, Template: v.Template.Base, State: s.badge(v), Locked: v.Protected}
 	if v.Status == loom.ClusterTerminated {
 		m.Again = route.ClusterNewLike(v.ID)
 	}

@@ -92,7 +92,7 @@ func (s *Server) servicesPart(v clusters.ClusterView) clusterview.ServicesModel 
 func (s *Server) serviceRow(v clusters.ClusterView, name string) clusterview.ServiceRow {
 	service := v.Services[name]
 	row := clusterview.ServiceRow{
-		Name: name, Description: service.Description, Version: ui.Version(service.Version), Icon: page.IconOf(loom.KindService, &service.Base),
+		Base:     service.Base,
 		AllNodes: route.Query(route.ClusterNodes(v.ID), "view", "flat", "service", name),
 	}
 	if v.Status != loom.ClusterTerminated {
