@@ -17,7 +17,7 @@ func TestSeveralClustersByForms(t *testing.T) {
 	w := newClusterWorld(t)
 	one, two := w.create("one", 2), w.create("two", 2)
 	both := "?id=" + one.Cluster.String() + "&id=" + two.Cluster.String()
-	w.get("ana", route.ClustersBulk("delete")+both).is(http.StatusOK, "Operation 1 (create)", "Its own page offers “Abort, then delete”.").lacks("with “abort”")
+	w.get("ana", route.ClustersBulk("delete")+both).is(http.StatusOK, "Operation 1 (create)", "Its own page offers “Abort and delete”.").lacks("with “abort”")
 	w.finish(one, loom.ClusterActive)
 	w.finish(two, loom.ClusterActive)
 

@@ -180,7 +180,7 @@ func TestDeleteWantsTheName(t *testing.T) {
 	w := newClusterWorld(t)
 	op := w.create("shop-front", 2)
 	at := route.ClusterDelete(op.Cluster)
-	w.get("ana", at).is(200, "The operation that runs is aborted", "Abort, then delete cluster shop-front")
+	w.get("ana", at).is(200, "The operation that runs is aborted", "Abort and delete shop-front")
 	w.finish(op, loom.ClusterActive)
 	w.post("ana", route.ClusterProtect(op.Cluster, true), url.Values{})
 	w.get("ana", at).is(200, "is protected").lacks(`name="confirm"`)

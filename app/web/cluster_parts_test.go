@@ -115,7 +115,7 @@ func TestAbortThenDelete(t *testing.T) {
 	w.runSome(op, 1, 1)
 	w.get("ana", route.Cluster(op.Cluster)).is(200, "Abort and delete")
 	at := route.ClusterDelete(op.Cluster)
-	w.get("ana", at).is(200, "The operation that runs is aborted", "Abort, then delete cluster busy")
+	w.get("ana", at).is(200, "The operation that runs is aborted", "Abort and delete busy")
 	w.post("ana", at, url.Values{"confirm": {"wrong"}}).is(422, "Type the name of the cluster exactly")
 	w.post("ana", at, url.Values{"confirm": {"busy"}}).goesTo(route.Cluster(op.Cluster))
 	now, err := w.clusters.Operation(w.ctx, w.actor("ana"), op)

@@ -56,7 +56,7 @@ func ChangePage(m ChangeModel) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if m.WhyNot != "" {
-			templ_7745c5c3_Err = ui.Banner(ui.BannerModel{Tone: ui.ToneWarn, Text: m.WhyNot}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Banner(ui.BannerModel{Tone: ui.ToneIdle, Text: m.WhyNot}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

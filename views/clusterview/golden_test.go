@@ -41,7 +41,7 @@ func TestGolden(t *testing.T) {
 		"operation_log": clusterview.OperationViewPart(logView()), "cluster_gone": clusterview.ShowPage(goneModel()),
 		"node_log":     clusterview.NodeLogPage(clusterview.NodeLogModel{Hostname: "web-1", Node: "/clusters/00000042/nodes/n1", Log: *logView().Log}),
 		"copy":         clusterview.CopyPage(clusterview.CopyModel{Title: "Hosts entries", Name: "shop-front", Note: "Lines for /etc/hosts.", Text: "10.77.1.10 web-1", Download: "/clusters/00000042/copy?as=hosts&download=1", Back: "/clusters/00000042/nodes"}),
-		"delete_abort": clusterview.DeletePage(clusterview.DeleteModel{ID: 42, Name: "shop-front", AbortFirst: true, Nodes: []string{"a", "b", "c", "d", "e", "f", "g", "h", "i"}}),
+		"delete_abort": clusterview.DeletePage(clusterview.DeleteModel{ID: 42, Name: "shop-front", AbortFirst: true, Nodes: 9}),
 		"node":         clusterview.NodePage(nodeModel()), "reveal": clusterview.Reveal(revealModel()), "reveal_gone": clusterview.RevealGone(),
 	})
 }

@@ -253,7 +253,7 @@ func configModel() clusterview.ConfigModel {
 
 func deleteModel() clusterview.DeleteModel {
 	return clusterview.DeleteModel{
-		ID: 42, Name: "shop-front", Nodes: []string{"web-1.lab.example", "web-2.lab.example"}, Services: "haproxy, nginx", Value: "shop", ConfirmError: "Type the name of the cluster exactly: shop-front",
+		ID: 42, Name: "shop-front", Nodes: 2, Services: "haproxy and nginx", Value: "shop", ConfirmError: "Type the name of the cluster exactly: shop-front",
 		Errors:    ui.FormErrors{Title: "Nothing was deleted.", Items: []ui.FormError{{Field: "confirm", FieldID: "f-confirm", Message: "Type the name of the cluster exactly: shop-front"}}},
 		Fields:    []ui.FieldModel{{Name: "providerFields.token", Label: "Access token", Kind: ui.FieldPassword}},
 		Leftovers: []string{"i-0d1c2b at lab"},

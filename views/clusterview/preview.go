@@ -12,6 +12,8 @@ import (
 type PreviewModel struct {
 	ID   loom.PreviewID
 	Name string
+	// Cluster is 0 for one that is to be made.
+	Cluster loom.ClusterID
 	// Title is the heading: "Create web-1?". Effect says what changes in a sentence.
 	Title, Effect string
 	// Banner says why this page came instead of the start of the operation.

@@ -389,8 +389,9 @@ type DeleteModel struct {
 	AbortFirst bool
 	ID         loom.ClusterID
 	Name       string
-	Nodes      []string
-	Errors     ui.FormErrors
+	// Nodes counts those that go.
+	Nodes  int
+	Errors ui.FormErrors
 	// Leftovers are machines that can be given up, for administrators; Abandon says
 	// that they are to be.
 	Leftovers []string

@@ -56,7 +56,7 @@ func PreferencesPage(m PreferencesModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<section class=\"c-card\" aria-labelledby=\"looks\"><h2 id=\"looks\">Looks</h2>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<section class=\"c-card\" aria-labelledby=\"looks\"><h2 id=\"looks\">Appearance</h2>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -76,7 +76,7 @@ func PreferencesPage(m PreferencesModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Field(ui.FieldModel{Name: "zone", Label: "Time zone", Value: m.Zone, Optional: true, Placeholder: "That of this browser", Help: "It is now " + m.ZoneNow + ". Files, such as exports and raw logs, are in UTC.", Width: "m", MaxLength: 64, Autocomplete: "off", Error: m.Errors.For("zone"), Attrs: templ.Attributes{"list": "zones"}}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Field(ui.FieldModel{Name: "zone", Label: "Time zone", Value: m.Zone, Optional: true, Placeholder: "This browser’s", Help: "It is now " + m.ZoneNow + ". Files, such as exports and raw logs, are in UTC.", Width: "m", MaxLength: 64, Autocomplete: "off", Error: m.Errors.For("zone"), Attrs: templ.Attributes{"list": "zones"}}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -107,7 +107,7 @@ func PreferencesPage(m PreferencesModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Field(ui.FieldModel{Name: "absolute", Label: "Show date and clock instead of “5 minutes ago”", Kind: ui.FieldCheckbox, Checked: m.Absolute, Optional: true}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Field(ui.FieldModel{Name: "absolute", Label: "Show date and time instead of “5 minutes ago”", Kind: ui.FieldCheckbox, Checked: m.Absolute, Optional: true}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -1,6 +1,10 @@
-package ui
+package ui_test
 
-import "testing"
+import (
+	"testing"
+
+	"loom/views/ui"
+)
 
 func TestBrowserNames(t *testing.T) {
 	t.Parallel()
@@ -11,7 +15,7 @@ func TestBrowserNames(t *testing.T) {
 		"Mozilla/5.0 (Linux; Android 15) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Mobile Safari/537.36":       "Chrome on Android",
 		"robot/1.0 something": "robot/1.0", "": "Unknown browser",
 	} {
-		if got := BrowserName(agent); got != want {
+		if got := ui.BrowserName(agent); got != want {
 			t.Errorf("%q is %q, want %q", agent, got, want)
 		}
 	}

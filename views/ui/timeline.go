@@ -54,8 +54,8 @@ func (b TimelineBar) class() string {
 	return class
 }
 
-// parts are the text, divided where it may end if there is no room for more.
-func (b TimelineBar) parts() []string {
+// label is the text, with a break of no width where it may end if there is no room for more.
+func (b TimelineBar) label() string {
 	var parts []string
 	for i, word := range strings.Fields(b.Text) {
 		if i > 0 {
@@ -67,7 +67,7 @@ func (b TimelineBar) parts() []string {
 		}
 		parts = append(parts, word)
 	}
-	return parts
+	return strings.Join(parts, "\u200b")
 }
 
 // shortWord is how many letters of a long word stand for it.

@@ -48,7 +48,7 @@ func (s *Server) preferencesPage(w http.ResponseWriter, r *http.Request, actor l
 	}
 	m.Density = []ui.Choice{
 		choice("comfortable", "Comfortable", "Rows are 40 px high.", !p.Compact),
-		choice("compact", "Compact", "Rows are 32 pixels high.", p.Compact),
+		choice("compact", "Compact", "Rows are 32 px high.", p.Compact),
 	}
 	m.Live = []ui.Choice{
 		choice("stream", "Stream", "Changes appear at once.", !p.Poll),

@@ -95,7 +95,7 @@ func (s *Server) bulkDelete(w http.ResponseWriter, r *http.Request, actor loom.A
 
 func (s *Server) showBulkDelete(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, c chosen, typed string) error {
 	m := sharedview.BulkModel{Noun: "cluster", Action: route.ClustersBulk("delete"), Title: "Delete clusters", Back: c.back, Warning: c.warning(),
-		Intro:   "This removes the machines with everything on them. It cannot be undone. Operations and logs stay readable.",
+		Intro:   "Deletes the machines and their disks. This can’t be undone. Operations and logs stay readable.",
 		Columns: []ui.Column{{Label: "Cluster"}, {Label: "Status"}, {Label: "Nodes", Numeric: true}, {Label: "Tasks", Numeric: true}, {Label: "Services"}}}
 	nodes, tasks, doable := 0, 0, 0
 	for _, item := range c.items {
@@ -110,7 +110,7 @@ func (s *Server) showBulkDelete(w http.ResponseWriter, r *http.Request, actor lo
 			tasks += len(view.Plan.Tasks)
 			row.Cells = []string{strconv.Itoa(len(view.Nodes)), strconv.Itoa(len(view.Plan.Tasks)), strings.Join(view.Services, ", ")}
 		case e.Kind == loom.NotFound || e.Kind == loom.Conflict || e.Kind == loom.Invalid || e.Kind == loom.Forbidden:
-			row.Key, row.WhyNot = "", strings.Replace(e.Message, clusters.AbortFirst, " Its own page offers “Abort, then delete”.", 1)
+			row.Key, row.WhyNot = "", strings.Replace(e.Message, clusters.AbortFirst, " Its own page offers “Abort and delete”.", 1)
 		default:
 			return err
 		}

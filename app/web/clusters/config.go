@@ -103,7 +103,7 @@ func (s *Server) configHistory(ctx context.Context, actor loom.Actor, v clusters
 	m.Now = s.Now()
 	for i, rev := range revisions {
 		number := strconv.Itoa(rev.Revision)
-		row := clusterview.ConfigRow{Number: number, By: string(rev.Author), Time: rev.Time, Href: route.Query(base, "revision", number) + "#config-revision", InUse: i == 0, Shown: number == chosen}
+		row := clusterview.ConfigRow{Number: number, By: byWhom(actor, rev.Author), Time: rev.Time, Href: route.Query(base, "revision", number) + "#config-revision", InUse: i == 0, Shown: number == chosen}
 		if rev.Operation > 0 {
 			row.Operation, row.OperationHref = strconv.Itoa(rev.Operation), route.Operation(loom.OperationRef{Cluster: v.ID, Number: rev.Operation})
 		}

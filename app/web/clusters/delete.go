@@ -34,12 +34,12 @@ func deleteModel(v clusters.ClusterView) clusterview.DeleteModel {
 		if n.State == loom.NodeDeleted {
 			continue
 		}
-		m.Nodes = append(m.Nodes, n.Hostname)
+		m.Nodes++
 		for _, name := range n.Services {
 			services[name] = true
 		}
 	}
-	m.Services = strings.Join(slices.Sorted(maps.Keys(services)), ", ")
+	m.Services = loom.And(slices.Sorted(maps.Keys(services)))
 	for _, l := range v.Leftovers {
 		m.Leftovers = append(m.Leftovers, page.LeftoverText(l))
 	}

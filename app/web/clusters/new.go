@@ -13,7 +13,6 @@ import (
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/clusterview"
-	"loom/views/route"
 	"loom/views/ui"
 )
 
@@ -173,7 +172,6 @@ func (s *Server) showForm(w http.ResponseWriter, r *http.Request, actor loom.Act
 	}
 	panel.ConfigDiffers, panel.Link, panel.Public = configDifference(st), formLink(st), s.Origin(r)
 	page := clusterPage("New cluster", "Clusters", ui.Crumb{Label: "New cluster"})
-	page.Here = route.ClusterNew()
 	return s.Render(w, r, actor, status, page, clusterview.NewPage(s.formModel(actor, st, errs, panel)))
 }
 

@@ -97,10 +97,6 @@ func (s *Server) fillOperations(ctx context.Context, actor loom.Actor, m *cluste
 		if err != nil {
 			return err
 		}
-		by := "you"
-		if op.RequestedBy != actor.User {
-			by = string(op.RequestedBy)
-		}
 		p := op.Progress()
 		tasks := strconv.Itoa(p.Done) + " of " + strconv.Itoa(p.Total)
 		if p.Done == p.Total {
@@ -110,7 +106,7 @@ func (s *Server) fillOperations(ctx context.Context, actor loom.Actor, m *cluste
 			tasks += ", " + strconv.Itoa(failed) + " failed"
 		}
 		row := clusterview.OperationRow{
-			Number: strconv.Itoa(op.Ref.Number), Action: page.Capital(op.Action.Verb()) + retry, Href: route.Operation(op.Ref), By: by,
+			Number: strconv.Itoa(op.Ref.Number), Action: page.Capital(op.Action.Verb()) + retry, Href: route.Operation(op.Ref), By: byWhom(actor, op.RequestedBy),
 			State: ui.OperationState(op.Status, op.Aborted), Started: op.Started, Duration: s.elapsed(op.Started, op.Ended), Tasks: tasks,
 		}
 		if !op.Status.Final() {
@@ -122,6 +118,14 @@ func (s *Server) fillOperations(ctx context.Context, actor loom.Actor, m *cluste
 		m.Rows = append(m.Rows, row)
 	}
 	return nil
+}
+
+// byWhom names who did something.
+func byWhom(actor loom.Actor, user loom.UserID) string {
+	if user == actor.User {
+		return "you"
+	}
+	return string(user)
 }
 
 // operationFilters offers actions and results.

@@ -189,7 +189,7 @@ func previewKept(p clusters.PreviewView) clusterview.KeptChanges {
 				kept = append(kept, name)
 			}
 		}
-		line := ui.ChangeModel{Sign: ui.SignKeep, Object: "node", Name: n.Hostname, Detail: strings.Join(kept, " · ")}
+		line := ui.ChangeModel{Sign: ui.SignKeep, Object: "node", Name: page.NodeNumber(n.Hostname), Detail: strings.Join(kept, " · ")}
 		if touched[previewPlace{n.ID, ""}] {
 			if len(kept) == 0 {
 				continue
@@ -316,7 +316,11 @@ func (s *Server) showPreview(w http.ResponseWriter, r *http.Request, actor loom.
 }
 
 func previewFrame(m clusterview.PreviewModel) layout.Model {
-	return clusterPage(m.Title, "Clusters", ui.Crumb{Label: m.Title})
+	crumbs := []ui.Crumb{{Label: m.Title}}
+	if m.Cluster != 0 {
+		crumbs = []ui.Crumb{{Label: m.Name, Href: route.Cluster(m.Cluster)}, {Label: m.Title}}
+	}
+	return clusterPage(m.Title, "Clusters", crumbs...)
 }
 
 // previewGraph is the plan of a preview as a file.
@@ -353,6 +357,9 @@ func (s *Server) previewModel(r *http.Request, p clusters.PreviewView) clustervi
 		}
 	}
 	m.Heavy, m.Harmful = heavy(p), harmful(p)
+	if p.Kind != loom.ChangeCreate {
+		m.Cluster = p.Cluster
+	}
 	switch {
 	case p.Applied.Number > 0:
 		m.Applied, m.AppliedHref = fmt.Sprintf("View operation %d", p.Applied.Number), route.Operation(p.Applied)

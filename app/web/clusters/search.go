@@ -115,11 +115,11 @@ func (s *Server) foundClusters(items []loom.ClusterSummary) []sharedview.Found {
 func foundNodes(nodes []clusters.FoundNode) []sharedview.Found {
 	var found []sharedview.Found
 	for _, n := range nodes {
-		note := "of " + n.Name
+		note := n.Hostname
 		if n.Address != "" {
 			note = n.Address + " · " + note
 		}
-		found = append(found, sharedview.Found{Label: n.Hostname, Note: note, Icon: "server", Href: route.Node(n.Cluster, n.ID)})
+		found = append(found, sharedview.Found{Label: "Node " + page.NodeNumber(n.Hostname) + " of " + n.Name, Note: note, Icon: "server", Href: route.Node(n.Cluster, n.ID)})
 	}
 	return found
 }

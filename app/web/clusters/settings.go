@@ -364,8 +364,5 @@ func sourceOf(actor loom.Actor, v clusters.ClusterView, p *loom.ClusterParameter
 			return "service " + name
 		}
 	}
-	if v.Owner.User == actor.User {
-		return "you"
-	}
-	return string(v.Owner.User)
+	return byWhom(actor, v.Owner.User)
 }

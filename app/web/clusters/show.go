@@ -270,11 +270,7 @@ func (s *Server) lastChange(ctx context.Context, actor loom.Actor, op loom.Opera
 	if retry != "" {
 		retry += ","
 	}
-	m := &clusterview.LastChange{Text: op.Action.Done() + retry, Href: route.Operation(op.Ref), By: string(op.RequestedBy), Took: s.elapsed(op.Started, op.Ended), Ended: op.Ended, Now: s.Now()}
-	if op.RequestedBy == actor.User {
-		m.By = "you"
-	}
-	return m, nil
+	return &clusterview.LastChange{Text: op.Action.Done() + retry, Href: route.Operation(op.Ref), By: byWhom(actor, op.RequestedBy), Took: s.elapsed(op.Started, op.Ended), Ended: op.Ended, Now: s.Now()}, nil
 }
 
 // badge is what is going on with a cluster.
