@@ -186,7 +186,7 @@ func TestDeleteWantsTheName(t *testing.T) {
 	w.get("ana", at).is(200, "is protected").lacks(`name="confirm"`)
 	w.post("ana", at, url.Values{"confirm": {"shop-front"}}).is(409)
 	w.post("ana", route.ClusterProtect(op.Cluster, false), url.Values{})
-	w.get("ana", at).is(200, "Type shop-front to confirm", "2 nodes", "haproxy, nginx", `data-confirm-name="shop-front"`)
+	w.get("ana", at).is(200, "Type shop-front to confirm", "2 machines", "haproxy and nginx", `data-confirm-name="shop-front"`)
 	w.part("ana", at, "dialog").is(200, `id="dialog-title"`, "Type shop-front to confirm").lacks("<main")
 	w.post("ana", at, url.Values{"confirm": {"shop-frunt"}}).is(422, "Type the name of the cluster exactly", `id="f-confirm-error"`, `value="shop-frunt"`)
 	w.send("ana", http.MethodPost, at, url.Values{"confirm": {""}}, "HX-Request", "true", "HX-Target", "dialog").is(422, "Nothing was deleted.").lacks("<main")
