@@ -94,7 +94,7 @@ func TestTextsInPlaceByKeyboard(t *testing.T) {
 	if faults := b.Faults(); len(faults) != 0 {
 		t.Errorf("the conflict: %q", faults)
 	}
-	b.Do("keep mine", chromedp.Click(chromedp.CSS("#cluster-about button[type=submit]")))
+	b.Keyboard().Activate("keep mine", "#cluster-about button[type=submit]") // a toast may cover it for a while
 	b.Wait("mine", func() bool { return about() == "For the fair\nin May." })
 	if complaints := b.Complaints(); len(complaints) != 0 {
 		t.Errorf("the browser complains: %q", complaints)
