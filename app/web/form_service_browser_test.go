@@ -12,7 +12,7 @@ import (
 )
 
 // TestServiceByKeyboard makes a small web server by the form alone, without
-// pointing: what it needs, its actions, its link, and a look at the order.
+// pointing: its actions, a parameter, its check, what it needs, its link, and a look at the order.
 func TestServiceByKeyboard(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)
@@ -28,20 +28,15 @@ func TestServiceByKeyboard(t *testing.T) {
 	b.WaitFor("#editor input[name=name]")
 	// A letter is no mistake, nor is a name before it was left.
 	hands.Fill("a letter of the label", "input[name=label]", "W")
-	b.WaitText("Required")
+	b.WaitText("Still needed")
 	if b.Has("#validation .c-banner") {
 		t.Error("the check scolds before a field was left")
 	}
 	hands.Fill("a name that is none", "input[name=name]", "web 8081")
-	hands.Activate("what it conflicts with", "#dependencies > details:nth-of-type(6) > summary")
+	hands.Activate("how it looks", "#about > details > summary")
 	b.WaitText("1 error:")
 	b.Do("back to the top", chromedp.Focus(chromedp.CSS("#editor input[name=name]")))
 	hands.Fill("the name", "input[name=name]", "web8081")
-	hands.Activate("what it requires", "#dependencies > details:nth-of-type(3) > summary")
-	b.WaitFor("#dependencies > details:nth-of-type(3)[open]")
-	hands.Fill("haproxy among the services", "input[name='dependencies.runtime.requires'][value=haproxy]", " ")
-	b.WaitFor("#draft-picture a[href='/admin/services/haproxy']")
-	b.WaitText("Start requires: haproxy")
 	for _, a := range [][2]string{
 		{"install", `-c 'command -v python3'`}, {"configure", `-c 'mkdir -p /srv/web8081'`},
 		{"start", `-c 'nohup python3 -m http.server 8081 -d /srv/web8081 >/dev/null 2>&1 &'`}, {"stop", `-c 'pkill -f "http.server 8081" || true'`},
@@ -49,9 +44,20 @@ func TestServiceByKeyboard(t *testing.T) {
 		hands.Fill("the script of "+a[0], "input[name='provisioner.actions."+a[0]+".fields.script']", "sh")
 		hands.Fill("the arguments of "+a[0], "input[name='provisioner.actions."+a[0]+".fields.args']", a[1])
 	}
+	hands.Activate("one more parameter", "button[value='add:parameters']")
+	b.Wait("the focus in the new row", focused(b, "input[name='parameters[0].key']"))
+	hands.Fill("its key", "input[name='parameters[0].key']", "web8081.title")
+	hands.Fill("its label", "input[name='parameters[0].label']", "Title")
+	b.WaitText("Nothing checks whether the service works.")
+	hands.Fill("the check", "input[name='check.command']", "curl -sf http://127.0.0.1:8081/")
+	b.Wait("nothing left to say", func() bool { return b.Has("#validation [data-tone=ok]") && !b.Has("#validation .c-reasons") })
+	hands.Fill("haproxy among the services", "input[name='relation.dependencies.runtime.requires'][value=haproxy]", " ")
+	b.WaitText("Services: start requires haproxy")
+	b.WaitFor("#draft-picture a[href='/admin/services/haproxy']")
 	hands.Activate("one more link", "button[value='add:links']")
 	b.Wait("the focus in the new row", focused(b, "input[name='links[0].url']"))
 	hands.Fill("its address", "input[name='links[0].url']", "http://%ip.access_v4.self%:8081/")
+	hands.Activate("the preview of the order", "#advanced details:last-child > summary")
 	hands.Activate("the order", "button[value='order:order']")
 	b.WaitText("Stages of a new cluster")
 	hands.Activate("create", "#editor .c-actions button[type=submit]")
@@ -63,7 +69,7 @@ func TestServiceByKeyboard(t *testing.T) {
 	check(t, err)
 	s := entry.(*loom.Service)
 	if len(s.Provisioner.Actions) != 4 || s.Provisioner.Actions[loom.ActionStop].Fields["args"] != `-c 'pkill -f "http.server 8081" || true'` || len(s.Links) != 1 ||
-		len(s.Dependencies.Runtime.Requires) != 1 {
+		len(s.Dependencies.Runtime.Requires) != 1 || len(s.Parameters) != 1 || s.Parameters[0].Key != "web8081.title" || s.Check == nil || s.Check.Command != "curl -sf http://127.0.0.1:8081/" {
 		t.Errorf("stored: %+v", s)
 	}
 }

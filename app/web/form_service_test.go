@@ -114,7 +114,7 @@ func TestServiceFormKeepsWhatItDoesNotKnow(t *testing.T) {
 // fresh is the form of a new service with its four actions filled in.
 func fresh(t *testing.T, v *visitor) url.Values {
 	t.Helper()
-	values := press(t, v.get("/admin/services/new").shows(t, 200, "Install requires: none", "Order preview"), "")
+	values := press(t, v.get("/admin/services/new").shows(t, 200, "Services: none", "Order preview"), "")
 	values.Set("name", "web8081")
 	for _, a := range []string{"install", "configure", "start", "stop"} {
 		values.Set("provisioner.actions."+a+".fields.script", "sh")
@@ -128,23 +128,23 @@ func TestServiceFormMakesAService(t *testing.T) {
 	v := r.signedIn("demo", "admin")
 	values := fresh(t, v)
 	values.Set("label", "Small web server")
-	values["dependencies.install.requires"] = []string{"haproxy"}
-	values.Set("dependencies.install.requires+", "later, base")
+	values["relation.dependencies.install.requires"] = []string{"haproxy"}
+	values.Set("relation.add", "later, base")
 	values["dependencies.provides"] = nil
 	values.Set("dependencies.provides+", "web")
-	values["follows"] = []string{"nginx"}
+	values["relation.follows"] = []string{"nginx"}
 	values.Set("shrink", "refuse")
 	values.Set("icon", "cloud")
 	values.Set("dependencies.install.scope", "node")
 	values.Set("do", "add:links")
-	page := v.send("/admin/services/new", values).shows(t, 200, "Install requires: haproxy, later, base", "not in the catalog")
+	page := v.send("/admin/services/new", values).shows(t, 200, "Services: install requires haproxy; start requires later, base; reconfigure after nginx", "not in the catalog")
 	values = press(t, page, "")
 	values.Set("links[0].url", "http://%ip.access_v4.self%:8081/")
 	v.send("/admin/services", values).goes(t, "/admin/services/web8081")
 	entry, _, err := r.catalog.Entry(r.ctx, v.actor("demo"), loom.KindService, "web8081", 0)
 	check(t, err)
 	s := entry.(*loom.Service)
-	if !reflect.DeepEqual(s.Dependencies.Install, loom.PhaseDependency{Requires: []string{"haproxy", "later", "base"}, Uses: []string{}, Scope: "node"}) ||
+	if !reflect.DeepEqual(s.Dependencies.Install, loom.PhaseDependency{Requires: []string{"haproxy"}, Uses: []string{}, Scope: "node"}) || !reflect.DeepEqual(s.Dependencies.Runtime.Requires, []string{"later", "base"}) ||
 		!reflect.DeepEqual(s.Dependencies.Provides, []string{"web"}) || !reflect.DeepEqual(s.Follows, []string{"nginx"}) || s.Shrink != "refuse" || s.Icon != "cloud" ||
 		len(s.Links) != 1 || s.Links[0].URL != "http://%ip.access_v4.self%:8081/" || len(s.Provisioner.Actions) != 4 {
 		t.Errorf("stored: %+v", s)
@@ -186,7 +186,7 @@ func TestServiceFormActions(t *testing.T) {
 	// Another automator brings its own fields and their defaults.
 	values = press(t, page, "refresh:")
 	values.Set("provisioner.actions.remove.type", "boxes")
-	page = v.send(step, values).shows(t, 200, `name="provisioner.actions.remove.fields.image"`, "More settings").hides(t, `name="provisioner.actions.remove.fields.script"`)
+	page = v.send(step, values).shows(t, 200, `name="provisioner.actions.remove.fields.image"`, ">More: boxes").hides(t, `name="provisioner.actions.remove.fields.script"`)
 	values = press(t, page, "")
 	if got := values.Get("provisioner.actions.remove.fields.policy"); got != "always" {
 		t.Errorf("the default of the policy is %q", got)
@@ -223,13 +223,14 @@ func TestServiceFormRules(t *testing.T) {
 	r.storeService(`{"name":"right","dependencies":{"provides":["hand"]}}`)
 	page := v.get("/admin/services/right/edit").shows(t, 200, "asked for by counter-app", "Provides: hand").hides(t, `name="dependencies.conflicts" value="right"`, `name="follows" value="right"`)
 	values := press(t, page, "")
-	values["dependencies.runtime.uses"] = []string{"left"}
-	values["dependencies.conflicts"] = []string{"nginx"}
-	values["dependencies.install.requires"] = []string{"nginx"}
+	values["relation.dependencies.runtime.uses"] = []string{"left"}
+	values["relation.dependencies.conflicts"] = []string{"nginx"}
+	values["relation.dependencies.install.requires"] = []string{"nginx"}
 	v.send("/validate/services", values).shows(t, 200, "→ left", "depend on each other in a circle", "It both requires “nginx” and conflicts with it", "Ready to save")
-	v.send("/admin/services/right/edit", values).shows(t, 200, "wait for each other in a circle", "is-circle", "is-conflicts", "Start uses: left")
+	v.send("/admin/services/right/edit", values).shows(t, 200, "wait for each other in a circle", "is-circle", "is-conflicts", "Services: install requires nginx; start uses left; conflicts with nginx")
 	v.send("/admin/services/right", values).goes(t, "/admin/services/right") // it stops plans, not the save
-	values["dependencies.runtime.requires+"] = []string{"right"}
+	values.Set("relation.add", "right")
+	values = press(t, v.send("/admin/services/right/edit", values), "")
 	values.Set("expected", "2")
 	v.send("/validate/services", values).shows(t, 200, "It requires itself")
 }
@@ -239,7 +240,7 @@ func TestServiceFormPreviews(t *testing.T) {
 	r := newRooms(t)
 	v := r.signedIn("demo", "admin")
 	values := fresh(t, v)
-	values["dependencies.runtime.requires"] = []string{"nginx"}
+	values["relation.dependencies.runtime.requires"] = []string{"nginx"}
 	values.Set("do", "order:order")
 	values.Set("order.template", "web-cluster")
 	v.send("/admin/services/new", values).shows(t, 200, "Stages of a new cluster of web-cluster", "does not allow all of these services yet", "install haproxy", "web8081")

@@ -29,6 +29,6 @@ func TestGoldenService(t *testing.T) {
 		"copy-action": adminview.CopyAction("copy-action", ui.FieldModel{Name: "copy.from", Label: "Copy", Kind: ui.FieldSelect, Options: []ui.Option{{Value: "nginx/start", Label: "nginx: start"}}},
 			ui.FieldModel{Name: "copy.to", Label: "as", Kind: ui.FieldSelect}, ui.ButtonModel{Label: "Copy action"}),
 		"link-patterns": adminview.LinkPatterns([]ui.Def{{Term: "%host.self%", Text: "the node's host name"}}),
-		"suggestions":   adminview.Suggestions("scripts", []ui.Option{{Value: "a.sh", Label: "version 2, active"}}, "/admin/resources"),
+		"suggestions":   adminview.Suggestions("scripts", []ui.Option{{Value: "a.sh", Label: "version 2, active"}}),
 	})
 }

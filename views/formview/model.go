@@ -38,6 +38,8 @@ type GroupModel struct {
 	Add    *ui.ButtonModel
 	// After follows the rows.
 	After templ.Component
+	// Inline puts the title, the parts and the buttons of a row on one line where there is room.
+	Inline bool
 }
 
 // RowModel is one row of a group.

@@ -17,30 +17,28 @@ import (
 // aboutSection is what every kind of entry begins with: name, label, description,
 // icon and whether it is offered for choosing.
 func aboutSection(d formDraft, help string) form.Section {
-	face := nameField(d.Kind)
-	face.Autofocus = d.Doc.Text(form.At("name")) == ""
-	var name form.Part = form.Field{Path: form.At("name"), Empty: form.EmptyText, Face: face}
-	if d.Name != "" {
-		name = form.Fixed{Path: form.At("name"), Label: "Name", Mono: true, Why: "It cannot be changed; duplicate the entry to have it under another name."}
-	}
 	described := func(name string, face ui.FieldModel) form.Part {
 		words := describedFace(d.Kind, name)
 		face.Label, face.Help = words.Label, words.Help
 		return form.Field{Path: form.At(name), Face: face}
 	}
-	parts := []form.Part{
-		name,
-		described("label", ui.FieldModel{Optional: true}),
-		described("description", ui.FieldModel{Kind: ui.FieldTextarea, Rows: 2, Optional: true}),
-		form.Labels{Path: form.At("labels"), Face: describedFace(d.Kind, "labels")},
+	var parts []form.Part
+	if d.Name == "" { // it cannot be changed later, and the heading says it
+		face := nameField(d.Kind)
+		face.Autofocus = d.Doc.Text(form.At("name")) == ""
+		parts = append(parts, form.Field{Path: form.At("name"), Empty: form.EmptyText, Face: face})
 	}
+	parts = append(parts,
+		form.Row{Parts: []form.Part{described("label", ui.FieldModel{Optional: true, Width: "s"}), described("description", ui.FieldModel{Kind: ui.FieldTextarea, Rows: 1, Optional: true})}},
+	)
 	for _, field := range loom.Described(loom.NewEntry(d.Kind)) {
 		if !field.OwnForm {
 			parts = append(parts, form.Described(field))
 		}
 	}
 	return form.Section{ID: "about", Title: "About", Help: help, Parts: append(parts,
-		form.Fold{Title: "Appearance, status", Parts: []form.Part{
+		form.Fold{Title: "Labels, appearance, status", Parts: []form.Part{
+			form.Labels{Path: form.At("labels"), Face: describedFace(d.Kind, "labels")},
 			described("icon", ui.FieldModel{Mono: true, Optional: true, Width: "l"}),
 			described("deprecated", ui.FieldModel{Kind: ui.FieldCheckbox}),
 		}},

@@ -14,7 +14,6 @@ import (
 	"loom/app/web/page"
 	"loom/views/adminview"
 	"loom/views/formview"
-	"loom/views/route"
 	"loom/views/ui"
 )
 
@@ -42,18 +41,103 @@ const scriptsID = "scripts"
 
 // actions is what the service does on machines. Each action is there at most once.
 func (e *serviceEditor) actions() form.Section {
-	var choices []form.Choice
-	for _, a := range actionOrder {
-		choices = append(choices, form.Choice{Value: string(a)})
-	}
-	return form.Section{ID: "actions", Title: "Actions", Help: "What is done on a node, and by which automator. An action that is not there is left out of plans.", Parts: []form.Part{
-		form.Note{Component: adminview.Suggestions(scriptsID, e.scripts(), route.AdminResources())},
-		form.Keyed{Path: actionsPath, Noun: "Action", ChooseLabel: "Action to add", Row: e.action, Choices: choices,
-			New:   map[string]any{"type": e.usualType(), "fields": map[string]any{}},
-			Empty: "It has no actions yet: nothing would be done on its nodes. Most services have install, configure, start and stop.",
-			Title: func(key string) string { return actionMeans[loom.TaskAction(key)] }},
-		copyAction{e},
+	return form.Section{ID: "actions", Title: "Actions", Parts: []form.Part{
+		actionRows{e}, form.Fold{Title: "Copy an action", Parts: []form.Part{copyAction{e}}},
 	}}
+}
+
+// actionRows are a script for all actions, and a row for each of them.
+type actionRows struct{ e *serviceEditor }
+
+// commonScript is the control with the script of all actions.
+const commonScript = "actions.script"
+
+// common is the script that all actions of the shell automator run, "" where they run several or
+// none.
+func common(doc *form.Doc) string {
+	script := ""
+	for _, key := range doc.Keys(actionsPath) {
+		at := actionsPath.To(key)
+		if doc.Text(at.To("type")) != page.ShellType {
+			continue
+		}
+		own := doc.Text(at.To("fields", scriptField))
+		if own == "" || script != "" && own != script {
+			return ""
+		}
+		script = own
+	}
+	return script
+}
+
+func (a actionRows) rows() form.Keyed {
+	var choices []form.Choice
+	for _, c := range actionOrder {
+		choices = append(choices, form.Choice{Value: string(c)})
+	}
+	return form.Keyed{Path: actionsPath, Noun: "Action", ChooseLabel: "Action to add", Row: a.e.action, Choices: choices, Inline: true,
+		New:   map[string]any{"type": a.e.usualType(), "fields": map[string]any{}},
+		Empty: "It has no actions yet: nothing would be done on its nodes. Most services have install, configure, start and stop.",
+		Title: func(key string) string { return actionMeans[loom.TaskAction(key)] },
+		Order: func(a, b string) int { return actionPlace(a) - actionPlace(b) }}
+}
+
+// actionPlace is where an action comes in actionOrder; unknown ones are last.
+func actionPlace(key string) int {
+	if at := slices.Index(actionOrder, loom.TaskAction(key)); at >= 0 {
+		return at
+	}
+	return len(actionOrder)
+}
+
+// Read implements form.Part. A script that was chosen for all becomes that of each action of
+// the shell automator, and of one that is added, whose argument is its name then.
+func (a actionRows) Read(in *form.Input) {
+	before, keys := common(in.Doc), in.Doc.Keys(actionsPath)
+	a.rows().Read(in)
+	chosen, posted := in.Get(commonScript)
+	if !posted || chosen == "" {
+		return
+	}
+	for _, key := range in.Doc.Keys(actionsPath) {
+		at := actionsPath.To(key)
+		fresh := !slices.Contains(keys, key)
+		if in.Doc.Text(at.To("type")) != page.ShellType || chosen == before && !fresh {
+			continue
+		}
+		in.Doc.Set(at.To("fields", scriptField), chosen)
+		if fresh {
+			in.Doc.Set(at.To("fields", "args"), key)
+		}
+	}
+}
+
+// Show implements form.Part.
+func (a actionRows) Show(out *form.Output) templ.Component {
+	a.e.common = common(out.Doc)
+	rows := templ.Join(adminview.Suggestions(scriptsID, a.e.scripts()), a.rows().Show(out))
+	if _, registered := a.e.types[page.ShellType]; !registered {
+		return rows
+	}
+	m := ui.FieldModel{Name: commonScript, ID: out.ID(commonScript), Label: "One script for all", Kind: ui.FieldSelect, Optional: true, Width: "m", Value: a.e.common,
+		Options: []ui.Option{{Value: "", Label: "each action has its own"}}}
+	edit, known := "", false
+	for _, o := range a.e.scripts() {
+		o.Selected, o.Label = o.Value == a.e.common, o.Value
+		if known = known || o.Selected; o.Selected {
+			edit = adminview.File(loom.ResourceRef{Kind: string(loom.KindAutomatorType), Plugin: page.ShellType, Type: page.ScriptsType, Name: o.Value}, 0)
+		}
+		m.Options = append(m.Options, o)
+	}
+	if a.e.common != "" && !known {
+		m.Options = append(m.Options, ui.Option{Value: a.e.common, Label: a.e.common, Selected: true})
+	}
+	redraw := out.Step(ui.ButtonModel{Label: "Use for all", Small: true}, "refresh", actionsPath, actionsID)
+	m.Attrs = templ.Attributes{"hx-trigger": "change", "hx-vals": `{"do":"refresh:"}`}
+	for name, value := range formview.Step(out.StepURL, actionsID) {
+		m.Attrs[name] = value
+	}
+	return formview.Stack([]templ.Component{adminview.CommonScript(m, edit, redraw), rows})
 }
 
 // usualType is the automator of a new action: that of most services of the catalog.
@@ -115,12 +199,15 @@ func (a actionFields) text(doc *form.Doc, p form.PluginFields, name string) form
 	schema := p.Group.Fields[name]
 	f := form.Field{Path: p.Path.To(name), Face: ui.FieldModel{Label: cmp.Or(schema.Label, name), Help: schema.Tip, Mono: true, Width: "full", Autocomplete: "off",
 		Placeholder: loom.FieldText(schema.Default), Optional: len(p.Group.Required) != 1 || !slices.Contains(p.Group.Required[0], name)}}
+	if doc.Text(a.at.To("type")) == page.ShellType { // two short fields in a line need no more
+		f.Face.Help, f.Face.LabelHidden, f.Face.Placeholder = "", true, cmp.Or(f.Face.Placeholder, f.Face.Label)
+	}
 	if !a.isScript(doc, name) {
 		return p.Suggesting(doc, f, schema.ResourceType)
 	}
 	// All actions suggest the same scripts, from one list.
 	f = p.Suggesting(doc, f, page.ScriptsType)
-	f.Suggest, f.Face.Attrs = nil, templ.Attributes{"list": scriptsID}
+	f.Suggest, f.Face.Help, f.Face.Attrs = nil, "", templ.Attributes{"list": scriptsID}
 	return f
 }
 
@@ -139,31 +226,37 @@ func (a actionFields) isScript(doc *form.Doc, name string) bool {
 	return name == scriptField && doc.Text(a.at.To("type")) == page.ShellType
 }
 
-// fields are the controls besides the automator and what stands beside it.
-func (a actionFields) fields(doc *form.Doc) []form.Part {
+// fields are the controls of the row, and those of its fold: the automator, the script that all
+// actions share, and what may be left alone.
+func (a actionFields) fields(doc *form.Doc) (row, more []form.Part) {
 	p, known := a.plugin(doc)
-	var parts []form.Part
+	more = []form.Part{a.automator()}
 	if len(p.Group.Required) > 1 {
-		parts = append(parts, form.Note{Component: formview.Sets("One of these sets of fields must be complete:", setLines(p.Group))})
+		row = append(row, form.Note{Component: formview.Sets("One of these sets of fields must be complete:", setLines(p.Group))})
 	}
 	wide := texts(p.Group)
 	for _, name := range wide {
-		if !a.isScript(doc, name) {
-			parts = append(parts, a.text(doc, p, name))
+		switch text := a.text(doc, p, name); {
+		case a.isScript(doc, name) && a.e.common != "" && doc.Text(text.Path) == a.e.common:
+			text.Face.LabelHidden = false
+			more = append(more, text)
+		case a.isScript(doc, name):
+			row = slices.Insert(row, 0, form.Part(text))
+		default:
+			row = append(row, text)
 		}
 		if name == runListField && doc.Text(a.at.To("type")) == chefType {
-			parts = append(parts, form.Note{Component: adminview.LostBeneath(a.e.lostFiles(doc, a.at, name), "")})
+			row = append(row, form.Note{Component: adminview.LostBeneath(a.e.lostFiles(doc, a.at, name), "")})
 		}
 	}
-	main, more := p, p
+	main, extra := p, p
 	main.Group = subgroup(p.Group, func(name string) bool { return !isExtra(p.Group, name) && !slices.Contains(wide, name) })
-	more.Group = subgroup(p.Group, func(name string) bool { return isExtra(p.Group, name) })
+	extra.Group = subgroup(p.Group, func(name string) bool { return isExtra(p.Group, name) })
 	if len(main.Group.Fields) > 0 {
-		parts = append(parts, main)
+		row = append(row, main)
 	}
-	if len(more.Group.Fields) > 0 {
-		set := slices.ContainsFunc(doc.Keys(p.Path), func(key string) bool { return isExtra(p.Group, key) && doc.Text(p.Path.To(key)) != "" })
-		parts = append(parts, form.Fold{Title: "More settings", Open: set, Parts: []form.Part{more}})
+	if len(extra.Group.Fields) > 0 {
+		more = append(more, extra)
 	}
 	others := slices.DeleteFunc(doc.Keys(p.Path), func(key string) bool { return slices.Contains(a.declared(doc), key) })
 	if !known || len(others) > 0 {
@@ -172,9 +265,28 @@ func (a actionFields) fields(doc *form.Doc) []form.Part {
 		if !known {
 			pairs.Legend, pairs.Help = "Fields", "The automator is not registered, so its fields are not known here."
 		}
-		parts = append(parts, pairs)
+		row = append(row, pairs)
 	}
-	return parts
+	return row, more
+}
+
+// moreText is what the fold of an action says before it is opened: an automator that most do not
+// have, and what else is set.
+func (a actionFields) moreText(doc *form.Doc) string {
+	p, _ := a.plugin(doc)
+	var set []string
+	if name := doc.Text(a.at.To("type")); name != page.ShellType {
+		set = append(set, name)
+	}
+	for _, name := range p.Group.Names() {
+		if isExtra(p.Group, name) && doc.Text(p.Path.To(name)) != "" {
+			set = append(set, cmp.Or(p.Group.Fields[name].Label, name))
+		}
+	}
+	if len(set) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(set, ", ")
 }
 
 // setLines writes the sets of fields of which one must be complete.
@@ -217,26 +329,19 @@ func (a actionFields) declared(doc *form.Doc) []string {
 // declare were shown for another one and are not read.
 func (a actionFields) Read(in *form.Input) {
 	a.automator().Read(in)
-	in.Parts(a.head(in.Doc))
-	in.Parts(a.fields(in.Doc))
-}
-
-// head is what stands beside the automator.
-func (a actionFields) head(doc *form.Doc) []form.Part {
-	p, _ := a.plugin(doc)
-	for _, name := range texts(p.Group) {
-		if a.isScript(doc, name) {
-			return []form.Part{a.text(doc, p, name)}
-		}
-	}
-	return nil
+	row, more := a.fields(in.Doc)
+	in.Parts(row)
+	in.Parts(more[1:])
 }
 
 // Show implements form.Part.
 func (a actionFields) Show(out *form.Output) templ.Component {
-	head := out.Parts(append([]form.Part{a.automator()}, a.head(out.Doc)...))
+	row, more := a.fields(out.Doc)
+	shown := out.Parts(row)
+	_, known := a.plugin(out.Doc)
+	fold := form.Fold{Title: "More", Key: a.at.String(), Says: a.moreText, Open: !known, Parts: more}.Show(out)
 	lost := a.e.lostFiles(out.Doc, a.at, scriptField)
-	return formview.Stack(append([]templ.Component{adminview.ActionHead(head), adminview.LostBeneath(lost, "")}, out.Parts(a.fields(out.Doc))...))
+	return templ.Join(append(shown, fold, adminview.LostBeneath(lost, ""))...)
 }
 
 // resourceChoices are the resources of a type that are live or will be, with which

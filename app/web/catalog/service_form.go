@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/a-h/templ"
@@ -30,6 +31,8 @@ type serviceEditor struct {
 	// typeNames are the automator types in the order in which they are offered.
 	typeNames []string
 	resources []loom.Resource
+	// common is the script that all actions of the draft run, "" for several.
+	common string
 }
 
 // serviceForm is the form of a service: what it is, what it needs, what it does.
@@ -54,7 +57,7 @@ func serviceForm(s *Server, r *http.Request, actor loom.Actor, d formDraft) (for
 	}
 	return form.Form{
 		Sections: []form.Section{
-			e.about(d), e.dependencies(d.Doc), e.actions(), e.parameters(), e.health(), e.links(), e.config(), e.order(),
+			e.about(d), e.actions(), e.parameters(), e.health(), e.dependencies(d.Doc), e.links(), e.advanced(d.Doc),
 		},
 		Settle: e.settle, Check: e.check,
 	}, nil
@@ -62,7 +65,7 @@ func serviceForm(s *Server, r *http.Request, actor loom.Actor, d formDraft) (for
 
 // about is the usual first section, with the icons of the installation to choose from.
 func (e *serviceEditor) about(d formDraft) form.Section {
-	section := aboutSection(d, "Software that is put on nodes. Templates name it; clusters have it on some or all of their nodes.")
+	section := aboutSection(d, "")
 	icon := form.At("icon")
 	var options []ui.Option
 	options = append(options, ui.Option{Value: "", Label: "the usual one"})
@@ -84,50 +87,38 @@ func (e *serviceEditor) about(d formDraft) form.Section {
 	return section
 }
 
-// dependencies are the lists of names of a service, each folded up with what it
-// holds in its line.
+// dependencies are what the service has to do with others: a table of services and relations,
+// the names that it provides, and a picture.
 func (e *serviceEditor) dependencies(doc *form.Doc) form.Section {
-	choices := e.needChoices()
-	at := func(steps ...any) form.Path { return form.At("dependencies").To(steps...) }
-	list := func(p form.Path, help string, more ...form.Part) form.Part {
-		words := loom.Describe(loom.KindService, strings.Split(p.String(), ".")...)
-		title, help := words.Label, cmp.Or(help, words.Help)
-		picker := form.Picker{Path: p, Legend: title, Help: help, Filter: "Filter services", Choices: choices,
-			Free: "Names that are not in the list", FreeHelp: "Of services that will be stored later; separate several by commas."}
-		return form.Fold{Title: title, Key: p.String(), Says: holds(p), Parts: append([]form.Part{picker}, more...)}
-	}
-	scope := form.Field{Path: at("install", "scope"), Odd: "unknown", Face: ui.FieldModel{Label: "Wait for", Kind: ui.FieldSelect, Optional: true, Width: "l",
+	return form.Section{ID: "dependencies", Title: "Dependencies", Parts: []form.Part{
+		form.Fold{Title: "Services", Key: "dependencies", Says: relationsText, Open: true, Parts: []form.Part{relations{e}}},
+		form.Folds{e.provides(doc), {Title: "Picture", Parts: []form.Part{pictureOf{e}}}},
+	}}
+}
+
+// waits says how far the service waits for those that it needs.
+func waits(doc *form.Doc) form.Part {
+	scope := form.Field{Path: form.At("dependencies", "install", "scope"), Odd: "unknown", Face: ui.FieldModel{Label: "Wait for", Kind: ui.FieldSelect, Optional: true, Width: "l",
 		Help:    "For “Install requires” and “Install uses”. “On the same node” is faster if nodes do not need each other.",
 		Options: []ui.Option{{Value: "", Label: "every node with them"}, {Value: "cluster", Label: "every node with them (written out)"}, {Value: "node", Label: "the same node only, where they are on it"}}}}
 	if doc.Text(scope.Path) != "cluster" {
 		scope.Face.Options = slices.Delete(scope.Face.Options, 1, 2)
 	}
-	return form.Section{ID: "dependencies", Title: "Dependencies", Help: "Which services must be there, and which come first. Open a line to choose.", Parts: []form.Part{
-		list(at("install", "requires"), "Must be in the cluster; they are installed before this service, and removed after it."),
-		list(at("install", "uses"), "Installed before this service where they are in the cluster; they need not be.", scope),
-		list(at("runtime", "requires"), "Must be in the cluster; they are started before this service, and stopped after it."),
-		list(at("runtime", "uses"), "Started before this service where they are in the cluster; they need not be."),
-		e.provides(doc),
-		list(at("conflicts"), ""),
-		list(form.At("follows"), ""),
-		onShrink(doc),
-		pictureOf{e},
-	}}
+	return scope
 }
 
 // holds says what a list holds, before the fold that it is in is opened.
 func holds(p form.Path) func(*form.Doc) string {
-	return func(doc *form.Doc) string {
-		const most = 4
-		names := doc.Texts(p)
-		switch n := len(names); {
-		case n == 0:
-			return ": none"
-		case n > most:
-			return ": " + strings.Join(names[:most], ", ") + " and " + ui.Count(n-most, "more", "more")
-		}
-		return ": " + strings.Join(names, ", ")
+	return func(doc *form.Doc) string { return ": " + cmp.Or(some(doc.Texts(p)), "none") }
+}
+
+// some names the first few of a list.
+func some(names []string) string {
+	const most = 4
+	if n := len(names); n > most {
+		return strings.Join(names[:most], ", ") + " and " + ui.Count(n-most, "more", "more")
 	}
+	return strings.Join(names, ", ")
 }
 
 // needChoices are the services and the names that they provide.
@@ -151,7 +142,7 @@ func (e *serviceEditor) needChoices() []form.Choice {
 }
 
 // provides offers the names that others ask for and no service has.
-func (e *serviceEditor) provides(doc *form.Doc) form.Part {
+func (e *serviceEditor) provides(doc *form.Doc) form.Fold {
 	p := form.At("dependencies", "provides")
 	asked := map[string][]string{}
 	for _, t := range dependencies.Of(e.services).Vertices {
@@ -211,9 +202,9 @@ func (e *serviceEditor) parameters() form.Section {
 		tick := func(name, label, help string) form.Field {
 			return form.Field{Path: at.To(name), Face: ui.FieldModel{Label: label, Help: help, Kind: ui.FieldCheckbox}}
 		}
-		key := field("key", "Key", "The path in the config.", "m")
+		key := field("key", "Key", "", "m")
 		key.Empty, key.Face.Optional, key.Face.Mono, key.Face.Placeholder, key.Face.MaxLength = form.EmptyText, false, true, "web.title", loom.MaxParameterKey
-		label := field("label", "Label", "The name that users see.", "m")
+		label := field("label", "Label", "", "m")
 		label.Face.MaxLength = loom.MaxParameterLabel
 		kind := form.Field{Path: at.To("type"), Fallback: string(loom.ParameterText), Odd: "unknown", Face: ui.FieldModel{Label: "Type", Kind: ui.FieldSelect, Width: "s", Options: types}}
 		help := field("help", "Help", "", "full")
@@ -222,18 +213,17 @@ func (e *serviceEditor) parameters() form.Section {
 		pattern.Face.Mono = true
 		options := form.Words{Path: at.To("options"), Lines: true, Face: ui.FieldModel{Label: "Options", Help: "Of a choice, one a line.", Kind: ui.FieldTextarea, Rows: 3, Optional: true, Width: "l"}}
 		return []form.Part{
-			form.Row{Parts: []form.Part{key, label}},
-			form.Row{Parts: []form.Part{kind, field("default", "Default", "", "m")}},
-			tick("required", "Required", ""), tick("secret", "Secret", "Hidden on pages and in logs."), tick("restart", "Needs a restart", "Changing it restarts the service."),
-			form.Fold{Title: "Help and limits", Key: at.String(), Says: limitsOf(at), Parts: []form.Part{
+			key, label, kind, field("default", "Default", "", "m"), tick("required", "Required", ""), tick("secret", "Secret", ""),
+			form.Fold{Title: "More", Key: at.String(), Says: limitsOf(at), Parts: []form.Part{
 				help, options, pattern,
 				form.Row{Parts: []form.Part{field("min", "Minimum", "For text, the number of characters.", "s"), field("max", "Maximum", "", "s")}},
+				tick("restart", "Needs a restart", "Changing it restarts the service."),
 			}},
 		}
 	}
-	return form.Section{ID: "parameters", Title: words.Label, Help: words.Help, Parts: []form.Part{
-		form.Rows{Path: form.At("parameters"), Noun: "Parameter", New: map[string]any{"key": "", "type": string(loom.ParameterText)}, Max: loom.MaxParameters, Ordered: true,
-			Empty: "It has no parameters.", Row: row},
+	return form.Section{ID: "parameters", Title: words.Label, Parts: []form.Part{
+		form.Rows{Path: form.At("parameters"), Noun: "Parameter", New: map[string]any{"key": "", "type": string(loom.ParameterText)}, Max: loom.MaxParameters, Ordered: true, Inline: true,
+			Empty: "No parameters. They are keys of the config that users set, with a type that is checked.", Row: row},
 	}}
 }
 
@@ -241,13 +231,13 @@ func (e *serviceEditor) parameters() form.Section {
 func limitsOf(at form.Path) func(*form.Doc) string {
 	return func(doc *form.Doc) string {
 		var set []string
-		for _, name := range []string{"help", "options", "pattern", "min", "max"} {
+		for _, name := range []string{"help", "options", "pattern", "min", "max", "restart"} {
 			if doc.Text(at.To(name)) != "" || doc.Len(at.To(name)) > 0 {
 				set = append(set, name)
 			}
 		}
 		if len(set) == 0 {
-			return ": none"
+			return ""
 		}
 		return ": " + strings.Join(set, ", ")
 	}
@@ -255,7 +245,7 @@ func limitsOf(at form.Path) func(*form.Doc) string {
 
 // health is how the service is watched on each node.
 func (e *serviceEditor) health() form.Section {
-	field := func(kind ui.FieldKind, width string, steps ...any) form.Part {
+	field := func(kind ui.FieldKind, width string, steps ...any) form.Field {
 		at := form.At("check").To(steps...)
 		words := loom.Describe(loom.KindService, strings.Split(at.String(), ".")...)
 		return form.Field{Path: at, Face: ui.FieldModel{Label: words.Label, Help: words.Help, Kind: kind, Optional: true, Width: width, Mono: kind != ui.FieldNumber, Autocomplete: "off"}}
@@ -266,13 +256,21 @@ func (e *serviceEditor) health() form.Section {
 		return form.Words{Path: at, Face: ui.FieldModel{Label: words.Label, Help: words.Help + " Separate several by blanks.", Optional: true, Width: "full", Mono: true, Autocomplete: "off"}}
 	}
 	number := func(name string) form.Part { return field(ui.FieldNumber, "s", name) }
-	return form.Section{ID: "health", Title: "Health", Help: "How Loom finds out whether the service works on a node: by a command, a URL or a port. Without any of them, by its first link to the node itself.", Parts: []form.Part{
-		field("", "full", "command"),
-		form.Fold{Title: "URL", Key: "check.http", Says: says("http", "url"), Parts: []form.Part{field("", "full", "http", "url"), form.Row{Parts: []form.Part{field("", "m", "http", "status"), field("", "l", "http", "contains")}}}},
-		form.Fold{Title: "Port", Key: "check.tcp", Says: says("tcp", "port"), Parts: []form.Part{field(ui.FieldNumber, "s", "tcp", "port")}},
-		form.Fold{Title: "Times", Key: "check.times", Parts: []form.Part{form.Row{Parts: []form.Part{number("interval"), number("timeout"), number("grace")}}, form.Row{Parts: []form.Part{number("failures"), number("passes")}}}},
-		lines("files"), lines("logs", "units"), lines("logs", "files"),
-	}}
+	command := field("", "full", "command")
+	command.Face.Help = "Runs as root on the node, where the start action runs. Exit status 0 passes."
+	folds := form.Folds{
+		{Title: "URL", Key: "check.http", Says: says("http", "url"), Parts: []form.Part{field("", "full", "http", "url"), form.Row{Parts: []form.Part{field("", "m", "http", "status"), field("", "l", "http", "contains")}}}},
+		{Title: "Port", Key: "check.tcp", Says: says("tcp", "port"), Parts: []form.Part{field(ui.FieldNumber, "s", "tcp", "port")}},
+		{Title: "Times", Key: "check.times", Parts: []form.Part{form.Row{Parts: []form.Part{number("interval"), number("timeout"), number("grace")}}, form.Row{Parts: []form.Part{number("failures"), number("passes")}}}},
+		{Title: "Logs, watched files", Key: "logs", Says: logsText, Parts: []form.Part{lines("files"), lines("logs", "units"), lines("logs", "files")}},
+	}
+	return form.Section{ID: "health", Title: "Checks, logs, files", Help: "A command, a URL or a port; without any, the first link to the node.", Parts: []form.Part{command, folds}}
+}
+
+// logsText is what the fold of logs and watched files says before it is opened.
+func logsText(doc *form.Doc) string {
+	n := doc.Len(form.At("files")) + doc.Len(form.At("logs", "units")) + doc.Len(form.At("logs", "files"))
+	return ": " + map[bool]string{true: strconv.Itoa(n), false: "none"}[n > 0]
 }
 
 // says is what a fold of a check says before it is opened.
@@ -287,11 +285,11 @@ func says(steps ...any) func(*form.Doc) string {
 
 // links are published for each machine with the service.
 func (e *serviceEditor) links() form.Section {
-	return form.Section{ID: "links", Title: "Links", Help: "Shown to users for each node with this service.", Parts: []form.Part{
-		form.Rows{Path: form.At("links"), Noun: "Link", New: map[string]any{"url": ""}, Empty: "There are no links.", Row: func(at form.Path) []form.Part {
+	return form.Section{ID: "links", Title: "Links", Parts: []form.Part{
+		form.Rows{Path: form.At("links"), Noun: "Link", New: map[string]any{"url": ""}, Empty: "There are no links.", Inline: true, Row: func(at form.Path) []form.Part {
 			return []form.Part{
 				form.Field{Path: at.To("url"), Empty: form.EmptyText, Face: ui.FieldModel{Label: "URL", Mono: true, Width: "full", Placeholder: "http://%ip.access_v4.self%:8080/", Autocomplete: "off"}},
-				form.Field{Path: at.To("label"), Face: ui.FieldModel{Label: "Label", Optional: true, Help: "What users click on; the address without."}},
+				form.Field{Path: at.To("label"), Face: ui.FieldModel{Label: "Label", Optional: true}},
 			}
 		}},
 		form.Note{Component: adminview.LinkPatterns(linkPatterns)},
@@ -307,13 +305,19 @@ var linkPatterns = []ui.Def{
 	{Term: "%%", Text: "a percent sign"},
 }
 
-// config is what clusters with the service have in their configuration unless they
-// say otherwise.
-func (e *serviceEditor) config() form.Section {
+// advanced is what few services need.
+func (e *serviceEditor) advanced(doc *form.Doc) form.Section {
 	words := loom.Describe(loom.KindService, "defaultConfig")
-	return form.Section{ID: "config", Title: "Default configuration", Parts: []form.Part{
-		form.JSON{Path: form.At("defaultConfig"), Label: words.Label, Help: words.Help, Object: true, Rows: 8},
-	}}
+	set := func(doc *form.Doc) string {
+		return map[bool]string{true: ": set", false: ": none"}[len(doc.Keys(form.At("defaultConfig"))) > 0]
+	}
+	return form.Section{ID: "advanced", Title: "Advanced", Parts: []form.Part{form.Folds{
+		{Title: "Default configuration", Key: "defaultConfig", Says: set, Parts: []form.Part{form.JSON{Path: form.At("defaultConfig"), Label: words.Label, Help: words.Help, Object: true, Rows: 8}}},
+		{Title: "Waiting and leaving", Key: "waiting", Says: func(doc *form.Doc) string {
+			return map[bool]string{true: ": nodes with it stay"}[doc.Text(form.At("shrink")) == "refuse"]
+		}, Parts: []form.Part{waits(doc), onShrink(doc)}},
+		{Title: "Order preview", Open: e.r.FormValue(form.FieldDo) == "order:order", Parts: []form.Part{orderOf{e}}},
+	}}}
 }
 
 // copyAction fills an action with what another one says, of this service or of
@@ -472,11 +476,7 @@ func (p pictureOf) Show(out *form.Output) templ.Component {
 
 func itoaHop(n int) string { return string(rune('0' + n)) }
 
-// order is when the actions of the draft would run in a new cluster of a template.
-func (e *serviceEditor) order() form.Section {
-	return form.Section{ID: "order", Title: "Order preview", Help: "When these actions would run in a new cluster of a template. Nothing is made or saved.", Parts: []form.Part{orderOf{e}}}
-}
-
+// orderOf is when the actions of the draft would run in a new cluster of a template.
 type orderOf struct{ e *serviceEditor }
 
 // orderName is the control with the template that is asked about.

@@ -334,6 +334,25 @@ func (out *Output) failsSince(first int) bool {
 	return slices.ContainsFunc(out.errs.Items, func(item ui.FormError) bool { return best(out.claims, item.Field) >= first })
 }
 
+// Folds are short titles side by side; what is opened takes the width.
+type Folds []Fold
+
+// Read implements Part.
+func (f Folds) Read(in *Input) {
+	for _, fold := range f {
+		fold.Read(in)
+	}
+}
+
+// Show implements Part.
+func (f Folds) Show(out *Output) templ.Component {
+	shown := make([]templ.Component, len(f))
+	for i, fold := range f {
+		shown[i] = fold.Show(out)
+	}
+	return formview.Folds(shown)
+}
+
 // Note is a component that has no control.
 type Note struct{ Component templ.Component }
 

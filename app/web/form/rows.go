@@ -27,6 +27,8 @@ type Rows struct {
 	Empty string
 	// AddLabel is the text of the button, instead of “Add” and the noun.
 	AddLabel string
+	// Inline puts a row on one line where there is room.
+	Inline bool
 }
 
 // Read implements Part: first the rows, then what the button does.
@@ -61,7 +63,7 @@ func (r Rows) Read(in *Input) {
 
 // Show implements Part.
 func (r Rows) Show(out *Output) templ.Component {
-	m := formview.GroupModel{ID: out.ID("group-" + r.Path.String()), Legend: r.Legend, Help: r.Help, Empty: r.Empty}
+	m := formview.GroupModel{ID: out.ID("group-" + r.Path.String()), Legend: r.Legend, Help: r.Help, Empty: r.Empty, Inline: r.Inline}
 	n := out.Doc.Len(r.Path)
 	for i := range n {
 		at := r.Path.To(i)
@@ -114,6 +116,10 @@ type Keyed struct {
 	Empty       string
 	// Title makes the title of a row; the name itself without.
 	Title func(key string) string
+	// Inline puts a row on one line where there is room.
+	Inline bool
+	// Order sorts the names; without it they come as the document has them.
+	Order func(a, b string) int
 	// After is shown beneath the rows, with the names that are still free.
 	After func(free []Choice) templ.Component
 }
@@ -144,8 +150,11 @@ func (k Keyed) Read(in *Input) {
 
 // Show implements Part.
 func (k Keyed) Show(out *Output) templ.Component {
-	m := formview.GroupModel{ID: out.ID("group-" + k.Path.String()), Legend: k.Legend, Help: k.Help, Empty: k.Empty}
-	keys := out.Doc.Keys(k.Path)
+	m := formview.GroupModel{ID: out.ID("group-" + k.Path.String()), Legend: k.Legend, Help: k.Help, Empty: k.Empty, Inline: k.Inline}
+	keys := slices.Clone(out.Doc.Keys(k.Path))
+	if k.Order != nil {
+		slices.SortStableFunc(keys, k.Order)
+	}
 	for _, key := range keys {
 		at := k.Path.To(key)
 		row := formview.RowModel{Title: key, Mono: true}
