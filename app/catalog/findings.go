@@ -376,8 +376,7 @@ func (f *finder) layout(l loom.LayoutConstraints) {
 func (f *finder) uncheckedServices(wanted func(kind loom.EntityKind, name string) bool) []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(f.services)) {
-		s := f.services[name]
-		if check, container := s.CheckOf(); check == nil && !container && len(s.Provisioner.Actions) > 0 && wanted(loom.KindService, name) {
+		if s := f.services[name]; s.Unchecked() && wanted(loom.KindService, name) {
 			names = append(names, name)
 		}
 	}

@@ -218,3 +218,10 @@ func (s *Service) CheckOf() (check *ServiceCheck, container bool) {
 	}
 	return &ServiceCheck{HTTP: &HTTPCheck{URL: s.Links[at].URL, Status: "100-499"}}, false
 }
+
+// Unchecked reports whether the service does something on nodes and nobody would notice that it
+// does not work.
+func (s *Service) Unchecked() bool {
+	check, container := s.CheckOf()
+	return check == nil && !container && len(s.Provisioner.Actions) > 0
+}

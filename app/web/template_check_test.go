@@ -35,7 +35,7 @@ func TestCheckStaysOnEveryTab(t *testing.T) {
 	// A part of the page does not ask again: the page around it does.
 	v.send(edit+"/defaults", press(t, page, "tab:"), "HX-Request", "true", "HX-Target", "default-services").hides(t, "1 error:")
 	v.post("/admin/partials", "body", `{"name":"part","defaults":{"services":["none-such"]}}`).goes(t, "/admin/partials/part")
-	v.get("/admin/partials/part/edit").shows(t, 200, "Ready to save", "Warnings").hides(t, waits)
+	v.get("/admin/partials/part/edit").shows(t, 200, "Ready to save", "Warning:").hides(t, waits)
 }
 
 // A template that names a deleted service is not tried, and has no order of actions: the

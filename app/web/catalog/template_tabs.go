@@ -21,7 +21,7 @@ import (
 // page shows none of it.
 func (s *Server) addCheck(r *http.Request, actor loom.Actor, d draft, m *adminview.EditorModel) error {
 	whole := r.Header.Get("HX-Request") == "" || r.Header.Get("HX-Boosted") != ""
-	if d.kind != loom.KindTemplate && d.kind != loom.KindPartialTemplate || !whole || d.name == "" && !d.changed {
+	if !slices.Contains([]loom.EntityKind{loom.KindTemplate, loom.KindPartialTemplate, loom.KindService}, d.kind) || !whole || d.name == "" && !d.changed {
 		return nil
 	}
 	check, tabs, err := s.checkDraft(r, actor, d)

@@ -95,12 +95,24 @@ func (s *Server) checkDraft(r *http.Request, actor loom.Actor, d draft) (adminvi
 			found = d.tellLacking(found, d.formErrors(), &m)
 		}
 		m.Warnings = append(m.Warnings, draftWarnings(d, found)...)
+		if isService && service.Unchecked() && len(m.Needed) == 0 { // the last thing to think of
+			m.Warnings = append(m.Warnings, unchecked(d))
+		}
 		if isService && d.expected != "" {
 			m.Breaks = s.broken(r, actor, service, false)
 		}
 		m.Unknown = unknownMembers(page.ParseTree([]byte(d.body)), page.TreeOf(entry))
 	}
 	return m, tabs.Tabs, nil
+}
+
+// unchecked warns of a service that is not checked, and leads to its check.
+func unchecked(d draft) adminview.Problem {
+	const text = "Nothing checks whether the service works. Enter a command, a URL or a port."
+	if d.form == nil {
+		return adminview.Problem{Path: "check", Message: text}
+	}
+	return adminview.Problem{Path: "Check", FieldID: ui.FieldID("", "check.command"), Message: text}
 }
 
 func takenText(kind loom.EntityKind, name string) string {
