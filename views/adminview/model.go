@@ -104,6 +104,8 @@ type EntryModel struct {
 	// says where the actions of a service fall. Both may be nil.
 	Ties  *ui.TiesModel
 	Order *OrderModel
+	// InUse is how many clusters have each version of a service; nil for other kinds.
+	InUse *InUseModel
 	// Lacks is what would not work of the newest version. Unused says that no template
 	// names the service.
 	Lacks  []LostService
@@ -113,6 +115,13 @@ type EntryModel struct {
 	Connection                    *ConnectionModel
 	TestAction                    string
 	NextText, NextLabel, NextHref string
+}
+
+// InUseModel are the versions of a service by clusters, the newest first. None says that no
+// cluster has any.
+type InUseModel struct {
+	Bars []SharesModel
+	None bool
 }
 
 // Section is a part of an entry's definition: facts, a table or a code block.

@@ -117,6 +117,9 @@ func (s *Server) adminEntry(kind loom.EntityKind) httpx.ActorHandler {
 		if err := s.addPictures(r, actor, entry, &m); err != nil {
 			return err
 		}
+		if err := s.addVersions(r, actor, entry, &m); err != nil {
+			return err
+		}
 		if err := s.addLacks(r, actor, entry, &m); err != nil {
 			return err
 		}

@@ -113,29 +113,44 @@ func providerMap(providers map[string]map[string]string, key, label string) admi
 
 func serviceSections(s *loom.Service) []adminview.Section {
 	actions := adminview.Section{ID: "actions", Title: "Actions", Keys: true, Note: "It has no actions: nothing is done on its nodes.",
-		Columns: []ui.Column{{Label: "Action"}, {Label: "Automator"}, {Label: "Fields"}}}
+		Columns: []ui.Column{{Label: "Action"}, {Label: "Automator"}, {Label: "Runs"}}}
 	for _, name := range actionOrder {
 		action, ok := s.Provisioner.Actions[name]
 		if !ok {
 			continue
 		}
-		var fields []string
-		for _, field := range slices.Sorted(maps.Keys(action.Fields)) {
-			fields = append(fields, field+" = "+action.Fields[field])
-		}
-		actions.Rows = append(actions.Rows, []string{string(name), action.Type, strings.Join(fields, ", ")})
+		actions.Rows = append(actions.Rows, []string{string(name), action.Type, runs(action)})
 	}
 	sections := []adminview.Section{actions}
-	if len(s.Links) > 0 {
-		sections = append(sections, linkSection(s.Links, "Links of each node with it"))
-	}
 	if len(s.Parameters) > 0 {
 		sections = append(sections, parameterSection(s.Parameters))
+	}
+	if len(s.Links) > 0 {
+		sections = append(sections, linkSection(s.Links, "Links of each node with it"))
 	}
 	if len(s.DefaultConfig) > 0 {
 		sections = append(sections, adminview.Section{ID: "config", Title: "Default config", Code: page.PrettyJSON(s.DefaultConfig)})
 	}
 	return sections
+}
+
+// runs is what an action runs: the command of a script, then its other fields by name.
+func runs(action loom.ServiceAction) string {
+	var command, fields []string
+	for _, field := range slices.Sorted(maps.Keys(action.Fields)) {
+		switch value := action.Fields[field]; {
+		case action.Type == page.ShellType && field == scriptField:
+			command = slices.Insert(command, 0, value)
+		case action.Type == page.ShellType && field == "args":
+			command = append(command, value)
+		default:
+			fields = append(fields, field+" = "+value)
+		}
+	}
+	if len(command) > 0 {
+		fields = slices.Insert(fields, 0, strings.Join(command, " "))
+	}
+	return strings.Join(fields, ", ")
 }
 
 // parameterSection lists parameters, with what their values must be.
