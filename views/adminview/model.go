@@ -279,6 +279,8 @@ type PluginField struct {
 // CheckModel is what the server says of a draft.
 type CheckModel struct {
 	Problems []Problem
+	// Listed says that the form begins with a list of them.
+	Listed bool
 	// Needed are fields that nobody has left yet and that are not right, each once: no
 	// mistakes so far. Blocked says that one of them keeps the draft from being saved.
 	Needed  []Problem

@@ -161,7 +161,7 @@ func (s *Server) addForm(r *http.Request, actor loom.Actor, d draft, m *adminvie
 	m.FormMode, m.Sections, m.Base, m.Errors = true, shown.Sections, doc.String(), shown.Errors
 	if d.failure != nil {
 		m.Left = adminview.LeftAll
-		m.Check = adminview.CheckModel{Checked: true, Problems: formProblems(shown)}
+		m.Check = adminview.CheckModel{Checked: true, Problems: formProblems(shown), Listed: made.Tab == ""}
 		markTabs(d, shown, m.Check.Problems)
 		return nil
 	}
