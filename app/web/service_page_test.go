@@ -24,7 +24,9 @@ func TestServicePage(t *testing.T) {
 	}
 	gone := r.past(r.tenantID("demo"), "user", "web-cluster", "local-small", 0, time.Hour, 0)
 	r.exec(`UPDATE clusters SET status = 'terminated', services = '{"nginx": {"name": "nginx", "version": 5}}' WHERE id = $1`, gone)
-	bar := func(label string, n int) string { return fmt.Sprintf(`<progress value="%d" max="10" aria-label="%s">`, n, label) }
-	v.get("/admin/services/nginx").shows(t, 200, bar("v9", 0), bar("v8", 1), bar("v7", 1), bar("v6", 1), bar("v4", 1), bar("v3", 3), bar("Older", 3)).
-		hides(t, "No cluster has this service.", `aria-label="v5"`, `aria-label="v2"`, `aria-label="v1"`)
+	bar := func(label string, n int) string {
+		return fmt.Sprintf(`<progress value="%d" max="10" aria-label="%s">`, n, label)
+	}
+	v.get("/admin/services/nginx").shows(t, 200, bar("v9", 0), bar("v8", 1), bar("v7", 1), bar("v6", 1), bar("v4", 1), bar("v3", 3), bar("Older", 3), `href="/clusters?q=uses%3Anginx%403">3 clusters</a>`).
+		hides(t, "No cluster has this service.", `aria-label="v5"`, `aria-label="v2"`, `aria-label="v1"`, "nginx%409")
 }

@@ -158,6 +158,8 @@ type SharesModel struct {
 	Used, Max int
 	// Parts are words such as "demo 50" and "free 49".
 	Parts []string
+	// Href is where those are that the bar counts, "" for nowhere.
+	Href string
 }
 
 // FieldConfirm is the name of the field in which a name is typed.

@@ -180,7 +180,7 @@ func (s *Server) adminVersions(kind loom.EntityKind) httpx.ActorHandler {
 		for i, v := range infos {
 			m.Rows = append(m.Rows, adminview.VersionRow{
 				VersionInfo: v, Href: route.AdminEntryVersion(kind, name, v.Version), RestoreHref: restore(kind, name, v.Version),
-				Current: i == current, Newest: i == 0, ClustersHref: route.Query(route.Clusters(), "q", fmt.Sprintf("uses:%s@%d", name, v.Version)),
+				Current: i == current, Newest: i == 0, ClustersHref: clustersOn(name, v.Version),
 			})
 		}
 		return s.Render(w, r, actor, http.StatusOK, entryFrame(kind, name, tabVersions), adminview.VersionsPage(m))

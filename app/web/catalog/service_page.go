@@ -1,11 +1,13 @@
 package catalog
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 
 	"loom/app/loom"
 	"loom/views/adminview"
+	"loom/views/route"
 	"loom/views/ui"
 )
 
@@ -27,20 +29,28 @@ func (s *Server) addVersions(r *http.Request, actor loom.Actor, entry loom.Entry
 		all += v.Clusters
 	}
 	m.InUse = &adminview.InUseModel{None: all == 0}
-	add := func(label string, n int) {
-		m.InUse.Bars = append(m.InUse.Bars, adminview.SharesModel{Label: label, Used: n, Max: all, Parts: []string{ui.Count(n, "cluster", "clusters")}})
+	add := func(label string, n int, href string) {
+		if n == 0 {
+			href = ""
+		}
+		m.InUse.Bars = append(m.InUse.Bars, adminview.SharesModel{Label: label, Used: n, Max: all, Parts: []string{ui.Count(n, "cluster", "clusters")}, Href: href})
 	}
 	for i, v := range infos {
 		switch {
 		case i > 0 && v.Clusters == 0:
 		case len(m.InUse.Bars) < maxVersions:
-			add("v"+strconv.Itoa(v.Version), v.Clusters)
+			add("v"+strconv.Itoa(v.Version), v.Clusters, clustersOn(m.Name, v.Version))
 		default:
 			older += v.Clusters
 		}
 	}
 	if older > 0 {
-		add("Older", older)
+		add("Older", older, "")
 	}
 	return nil
+}
+
+// clustersOn is the list of clusters on a version of an entry.
+func clustersOn(name string, version int) string {
+	return route.Query(route.Clusters(), "q", fmt.Sprintf("uses:%s@%d", name, version))
 }
