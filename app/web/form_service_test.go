@@ -10,6 +10,7 @@ import (
 
 	"loom/app/loom"
 	"loom/app/testkit"
+	"loom/provisioner/automator/shell"
 	"loom/views/route"
 )
 
@@ -167,7 +168,7 @@ func TestServiceFormActions(t *testing.T) {
 	r := newRooms(t)
 	check(t, r.catalog.RegisterTypes(r.ctx, nil, []loom.PluginType{{Base: loom.Base{Name: "boxes"}, Parameters: map[string]loom.FieldGroup{"admin": {
 		Fields: map[string]loom.FieldSchema{"image": {Label: "Image", Type: "text"}, "policy": {Label: "Policy", Type: "select", Options: []string{"no", "always"}, Default: "always"},
-			"limit": {Label: "Limit", Type: "number"}}, Required: [][]string{{"image"}}}}}}))
+			"limit": {Label: "Limit", Type: "number"}}, Required: [][]string{{"image"}}}}}, shell.New().Type()}))
 	v := r.signedIn("demo", "admin")
 	step := "/admin/services/new"
 
@@ -182,6 +183,8 @@ func TestServiceFormActions(t *testing.T) {
 	values.Set("new:provisioner.actions", "remove")
 	values.Set("do", "add:provisioner.actions")
 	page = v.send(step, values).shows(t, 200, `name="provisioner.actions.remove.type"`)
+	// A switch that is off is nothing that the title of the fold has to say.
+	v.send(step, press(t, page, "refresh:")).shows(t, 200).hides(t, ">More: ")
 
 	// Another automator brings its own fields and their defaults.
 	values = press(t, page, "refresh:")

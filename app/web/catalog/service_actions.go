@@ -279,7 +279,8 @@ func (a actionFields) moreText(doc *form.Doc) string {
 		set = append(set, name)
 	}
 	for _, name := range p.Group.Names() {
-		if isExtra(p.Group, name) && doc.Text(p.Path.To(name)) != "" {
+		value := doc.Text(p.Path.To(name))
+		if isExtra(p.Group, name) && value != "" && value != cmp.Or(loom.FieldText(p.Group.Fields[name].Default), "false") {
 			set = append(set, cmp.Or(p.Group.Fields[name].Label, name))
 		}
 	}
