@@ -54,7 +54,6 @@ var withoutPage = map[string]string{
 	"GET /home/news":                                                    "part of a page; leads home by itself",
 	"GET /system/tenants/{tenant}/edit":                                 "leads to the form",
 	"GET /admin/hooks/{id}/deliveries":                                  "leads to the hook; its files are searched",
-	"GET /system/hooks":                                                 "leads to the hooks of the tenant",
 	"GET /account/tokens/{id}/revoke":                                   "is of the one who asks",
 	"GET /favicon.ico":                                                  "leads to the picture",
 	"GET /admin/clusters":                                               "leads to the list",

@@ -29,7 +29,7 @@ const pagesWanted = "LOOM_PAGES"
 
 // leads are addresses that lead to others: those of lists that stand elsewhere, and a
 // preview that was not made yet.
-var leads = regexp.MustCompile(`^(/admin/clusters|/admin/transfer/preview|/system/hooks|/admin/hooks/[0-9]+/deliveries)$`)
+var leads = regexp.MustCompile(`^(/admin/clusters|/admin/transfer/preview|/admin/hooks/[0-9]+/deliveries)$`)
 
 // alike are pages that look the same for each kind of the catalog: those of services
 // and templates stand for them, except in pictures.

@@ -27,15 +27,18 @@ type walker struct {
 
 // newWalker signs an administrator of demo in, by keyboard where scripts run and by mouse
 // where they do not.
-func newWalker(t *testing.T, o browser.Options) *walker {
+func newWalker(t *testing.T, o browser.Options) *walker { return newWalkerOf(t, o, "demo") }
+
+// newWalkerOf begins as the administrator of a tenant.
+func newWalkerOf(t *testing.T, o browser.Options, tenant string) *walker {
 	t.Helper()
 	r := newRooms(t)
 	check(t, r.catalog.RegisterTypes(r.ctx, []loom.PluginType{keyed()}, nil))
-	w := &walker{rooms: r, b: browser.New(t, o), v: r.signedIn("demo", "admin"), scripts: !o.NoScript}
+	w := &walker{rooms: r, b: browser.New(t, o), v: r.signedIn(tenant, "admin"), scripts: !o.NoScript}
 	w.hands = w.b.PatientKeyboard(200)
-	w.b.Open(r.server.URL + "/login?tenant=demo")
+	w.b.Open(r.server.URL + "/login?tenant=" + tenant)
 	w.hands.Fill("the user name", "input[name=user]", "admin")
-	w.hands.Fill("the password", "input[name=password]", r.passwords["demo/admin"].Reveal())
+	w.hands.Fill("the password", "input[name=password]", r.passwords[tenant+"/admin"].Reveal())
 	w.hands.Activate("sign in", "form[action='/login'] button[type=submit]")
 	w.b.Wait("the home page", func() bool { return w.b.URL() == r.server.URL+"/" })
 	return w

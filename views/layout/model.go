@@ -193,7 +193,6 @@ func railOf(area Area) []RailItem {
 			{Label: "Workers", Icon: "server", Href: route.SystemWorkers()},
 			{Label: "Queues", Icon: "clock", Href: route.SystemQueues()},
 			{Label: "River jobs", Icon: "file", Href: route.SystemJobs()},
-			{Label: "Hooks", Icon: "external", Href: route.SystemHooks()},
 			{Heading: "Machines"},
 			{Label: "Orphans", Icon: "disk", Href: route.SystemOrphans()},
 			{Label: "Plugin types", Icon: "box", Href: route.SystemPlugins()},

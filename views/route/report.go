@@ -54,9 +54,6 @@ func SystemPlugin(kind, name string) string { return join("system", "plugins", k
 // SystemClusters lists the clusters of all tenants.
 func SystemClusters() string { return "/system/clusters" }
 
-// SystemHooks leads to the hooks of the superadmin tenant.
-func SystemHooks() string { return "/system/hooks" }
-
 // AdminClusters leads to the clusters of all owners.
 func AdminClusters() string { return "/admin/clusters" }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/a-h/templ"
 
 	"loom/app/clusters"
-	"loom/app/httpx"
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/adminview"
@@ -43,7 +42,7 @@ func (s *Server) systemClusters(w http.ResponseWriter, r *http.Request, actor lo
 		{Name: "status", Label: "Status", Kind: ui.FieldSelect, Width: "s", Optional: true, Options: page.Options(string(f.Status), statuses...), Error: errs.For("status")}}}
 	grid := adminview.TableModel{ID: "clusters", Caption: "Clusters of all tenants, the newest first", Now: s.Now(),
 		Pages:   page.Turned("Pages of clusters", route.SystemClusters(), list.Next, list.Prev, "q", f.Words, "tenant", f.Tenant, "owner", f.Owner, "status", string(f.Status)),
-		Columns: []ui.Column{{Label: "Cluster"}, {Label: "Status"}, {Label: "Tenant"}, {Label: "Owner"}, {Label: "Template"}, {Label: "Nodes", Numeric: true}, {Label: "Created"}, {Label: "Lease ends"}},
+		Columns: []ui.Column{{Label: "Cluster"}, {Label: "Status"}, {Label: "Tenant"}, {Label: "Owner"}, {Label: "Template"}, {Label: "Nodes", Numeric: true}, {Label: "Created"}, {Label: "Expiry"}, {Label: "Actions", LabelHidden: true}},
 		Empty:   ui.EmptyModel{Icon: "cluster", Text: "No tenant has a cluster."}}
 	if f != (clusters.OfTenantsFilter{}) {
 		filters.Clear = route.SystemClusters()
@@ -54,19 +53,19 @@ func (s *Server) systemClusters(w http.ResponseWriter, r *http.Request, actor lo
 	}
 	for _, c := range list.Items {
 		state := ui.ClusterState(c.Status)
-		name := adminview.Cell{Text: c.Name, Sub: c.ID.String()}
-		if c.Tenant == actor.TenantName {
-			name.Href = route.Cluster(c.ID)
-		}
-		grid.Rows = append(grid.Rows, []adminview.Cell{name, {State: &state}, {Text: c.Tenant, Href: route.SystemTenant(c.Tenant), Mono: true}, {Text: string(c.Owner), Mono: true}, {Text: c.Template},
-			{Text: strconv.Itoa(c.Nodes)}, {Time: c.Created}, {Time: c.Expires}})
+		grid.Rows = append(grid.Rows, []adminview.Cell{{Text: c.Name, Sub: c.ID.String()}, {State: &state}, {Text: c.Tenant, Href: route.SystemTenant(c.Tenant), Mono: true}, {Text: string(c.Owner), Mono: true}, {Text: c.Template},
+			{Text: strconv.Itoa(c.Nodes)}, {Time: c.Created}, {Time: c.Expires}, {Buttons: openAs(actor, c.Tenant, c.ID, c.Name)}})
 	}
-	m := adminview.PageModel{Title: "Clusters", Intro: "Clusters of all tenants. To open one of another tenant, act as the administrator of that tenant; its page offers that.",
+	m := adminview.PageModel{Title: "Clusters", Intro: "Clusters of all tenants. Your own tenant’s clusters open in the portal.",
 		Parts: []templ.Component{adminview.Filters(filters), adminview.Table(grid)}}
 	return s.Sheet(w, r, actor, status, page.SystemFrame("Clusters", route.SystemClusters()), m)
 }
 
-// systemHooks are the hooks of the superadmin tenant, where those for all tenants are.
-func (s *Server) systemHooks(w http.ResponseWriter, r *http.Request, _ loom.Actor) error {
-	return httpx.SeeOther(w, r, route.AdminHooks())
+// openAs is the button that opens a cluster as the administrator of its tenant. One's own
+// clusters are opened in the portal: no page of the installation leads there.
+func openAs(actor loom.Actor, tenant string, id loom.ClusterID, name string) []ui.ButtonModel {
+	if tenant == actor.TenantName {
+		return nil
+	}
+	return []ui.ButtonModel{page.Opening("Open as administrator", "Open as administrator: "+name, route.Query(route.SystemActAs(tenant), fieldCluster, id.String()), ui.Secondary)}
 }

@@ -14,7 +14,6 @@ func (s *Server) Routes() []page.Route {
 		page.Get(route.System(), loom.Install, s.systemOverview),
 		page.Get(route.SystemStatus(), loom.Install, s.systemStatus),
 		page.Get(route.SystemClusters(), loom.Install, s.systemClusters),
-		page.Get(route.SystemHooks(), loom.Install, s.systemHooks),
 		page.Post(route.ActEnd(), loom.Self, s.actEnd),
 	}, s.tenantRoutes(), s.workRoutes(), s.machineRoutes())
 }

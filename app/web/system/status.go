@@ -170,7 +170,7 @@ func hooksPart(f loom.Figures) part {
 	}
 	p := part{name: "Hooks", state: stateGood, detail: ui.Count(h.Enabled, "hook", "hooks") + ", " + ui.Count(h.Waiting, "delivery", "deliveries") + " waiting"}
 	if h.Waiting > 0 {
-		p.state, p.action, p.href = stateWarning, "Hooks", route.SystemHooks()
+		p.state, p.action, p.href = stateWarning, "Queues", route.SystemQueues()
 	}
 	return p
 }

@@ -102,12 +102,8 @@ func (s *Server) systemTenantClusters(w http.ResponseWriter, r *http.Request, ac
 		Empty:   ui.EmptyModel{Icon: "cluster", Text: "The tenant has no clusters."}}
 	for _, c := range list.Items {
 		state := ui.ClusterState(c.Status)
-		open := ui.ButtonModel{Label: "Open", Small: true, Href: route.Cluster(c.ID), Attrs: templ.Attributes{"aria-label": "Open " + c.Name}}
-		if t.ID != actor.Tenant {
-			open = page.Opening("Open as administrator", "Open as administrator: "+c.Name, route.Query(route.SystemActAs(t.Name), fieldCluster, c.ID.String()), ui.Secondary)
-		}
 		grid.Rows = append(grid.Rows, []adminview.Cell{{Text: c.Name, Sub: c.ID.String()}, {State: &state}, {Text: string(c.Owner), Mono: true}, {Text: c.Template},
-			{Text: strconv.Itoa(c.Nodes)}, {Time: c.Created}, {Time: c.Expires}, {Buttons: []ui.ButtonModel{open}}})
+			{Text: strconv.Itoa(c.Nodes)}, {Time: c.Created}, {Time: c.Expires}, {Buttons: openAs(actor, t.Name, c.ID, c.Name)}})
 	}
 	return s.tenantSheet(w, r, actor, http.StatusOK, t, tabClusters, adminview.PageModel{Parts: []templ.Component{adminview.Table(grid)}})
 }
