@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -106,8 +107,7 @@ type TransferEntry struct {
 	Breaks []EntryName
 }
 
-// Transfer is what an import of a kept bundle would do. Entries come by what they change:
-// those that break others, changed, new and same ones; within, by kind and name.
+// Transfer is what an import of a kept bundle would do. Entries come by kind and name.
 type Transfer struct {
 	Entries []TransferEntry
 	Invalid []InvalidEntry
@@ -201,7 +201,7 @@ func seenOf(sum string, before map[EntryName]store.StoredEntry) string {
 	return hex.EncodeToString(all[:16])
 }
 
-// transferEntries lists the entries by kind, in the order of the bundle. Their
+// transferEntries lists the entries by kind and name. Their
 // sensitive values have been taken out by the import that was tried.
 func transferEntries(report Report, before map[EntryName]store.StoredEntry, clean map[loom.EntityKind][]loom.Entry) ([]TransferEntry, error) {
 	states := map[EntryName]TransferState{}
@@ -227,5 +227,8 @@ func transferEntries(report Report, before map[EntryName]store.StoredEntry, clea
 			all = append(all, e)
 		}
 	}
+	slices.SortStableFunc(all, func(a, b TransferEntry) int {
+		return cmp.Or(cmp.Compare(slices.Index(loom.TenantKinds, a.Kind), slices.Index(loom.TenantKinds, b.Kind)), cmp.Compare(a.Name, b.Name))
+	})
 	return all, nil
 }

@@ -72,8 +72,8 @@ func (t *Transfer) find(ctx context.Context, was, is *finder, report Report) err
 // maxBlamed is of how many broken entries is told which entries of the bundle they need.
 const maxBlamed = 200
 
-// blame tells which entries of the bundle what breaks depends on, now or then, and puts
-// those first that break something.
+// blame tells which entries of the bundle what breaks depends on, now or then, and the other
+// way around.
 func (t *Transfer) blame(was, is *finder) {
 	place := map[EntryName]int{}
 	for i, e := range t.Entries {
@@ -107,11 +107,6 @@ func (t *Transfer) blame(was, is *finder) {
 			e.Breaks = append(e.Breaks, name)
 		}
 	}
-	order := []TransferState{TransferChanged, TransferNew, TransferSame}
-	slices.SortStableFunc(t.Entries, func(a, b TransferEntry) int {
-		return cmp.Or(-compareBool(len(a.Breaks) > 0, len(b.Breaks) > 0), cmp.Compare(slices.Index(order, a.State), slices.Index(order, b.State)),
-			cmp.Compare(slices.Index(loom.TenantKinds, a.Kind), slices.Index(loom.TenantKinds, b.Kind)), cmp.Compare(a.Name, b.Name))
-	})
 }
 
 func compareBool(a, b bool) int {

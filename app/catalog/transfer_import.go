@@ -62,7 +62,7 @@ func (c *Catalog) ImportKept(ctx context.Context, actor loom.Actor, in KeptInput
 			return Report{}, err
 		}
 	}
-	report, err := store.InTx(ctx, c.db, func(tx *sqlx.Tx) (Report, error) {
+	return store.InTx(ctx, c.db, func(tx *sqlx.Tx) (Report, error) {
 		before, err := c.storedOf(ctx, tx, actor.Tenant, clean)
 		if err != nil {
 			return Report{}, err
@@ -85,11 +85,6 @@ func (c *Catalog) ImportKept(ctx context.Context, actor loom.Actor, in KeptInput
 		}
 		return report, store.DeleteSecrets(ctx, tx, actor.Tenant, store.ImportEntity(actor.User), keptField)
 	})
-	if err != nil {
-		return Report{}, err
-	}
-	report.Findings, err = c.importFindings(ctx, c.db, actor.Tenant, report)
-	return report, err
 }
 
 // chosen gives the entries to store, under their new names.

@@ -102,6 +102,12 @@ type FindingGroup struct {
 // First is a finding that says what all of the group have in common.
 func (g FindingGroup) First() Finding { return g.Findings[0] }
 
+// OneMessage reports whether all of its findings say the same in a few words; why there is no
+// layout takes more.
+func (g FindingGroup) OneMessage() bool {
+	return g.Code != FindingUnsolvable && !slices.ContainsFunc(g.Findings, func(f Finding) bool { return f.Message != g.First().Message })
+}
+
 // Counts says how many entries of each kind the group is about.
 func (g FindingGroup) Counts() map[EntityKind]int {
 	counts, seen := map[EntityKind]int{}, map[[2]string]bool{}

@@ -1,7 +1,12 @@
 package web_test
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -19,11 +24,17 @@ import (
 	"loom/views/route"
 )
 
-// importSample makes the sample catalog that of the tenant demo.
-func (r *rooms) importSample() {
+// sampleTypes registers what the sample catalog needs.
+func (r *rooms) sampleTypes() {
 	r.t.Helper()
 	check(r.t, r.catalog.RegisterTypes(r.ctx, []loom.PluginType{aws.Type(), digitalocean.Type(), google.Type(), joyent.Type(), openstack.Type(), rackspace.Type()},
 		[]loom.PluginType{chefsolo.Type(), docker.Type()}))
+}
+
+// importSample makes the sample catalog that of the tenant demo.
+func (r *rooms) importSample() {
+	r.t.Helper()
+	r.sampleTypes()
 	sample, err := catalog.DecodeFolder(os.DirFS(testkit.Catalog(r.t)))
 	check(r.t, err)
 	_, err = r.catalog.Import(r.ctx, loom.SystemActor(r.tenantID("demo"), "demo"), sample, catalog.Replace)
@@ -61,4 +72,42 @@ func TestFindingsWithoutScripts(t *testing.T) {
 	v.get("/admin").hides(t, "ubuntu16 does not exist")
 	v.get("/admin/templates/docker-base?as=json").shows(t, 200, `"ubuntu14"`).hides(t, "ubuntu16")
 	r.signedIn("demo", "user").get(remove).shows(t, 403)
+}
+
+// TestImportOfSampleOverStarter: a packed folder is read whatever folder it lies in, and what
+// of the catalog it breaks is named before anything is stored.
+func TestImportOfSampleOverStarter(t *testing.T) {
+	t.Parallel()
+	r := newRooms(t)
+	r.sampleTypes()
+	v := r.signedIn("demo", "admin")
+	var packed bytes.Buffer
+	compressed := gzip.NewWriter(&packed)
+	files := tar.NewWriter(compressed)
+	check(t, filepath.WalkDir(testkit.Catalog(t), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		check(t, err)
+		name, err := filepath.Rel(testkit.Catalog(t), path)
+		check(t, err)
+		check(t, files.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "sample-1.0/" + name, Mode: 0o644, Size: int64(len(content))}))
+		_, err = files.Write(content)
+		return err
+	}))
+	check(t, files.Close())
+	check(t, compressed.Close())
+	const preview = "/admin/transfer/preview"
+	v.sendFile(preview, "file", "sample.tar.gz", packed.String()).goes(t, preview)
+	page := v.get(preview).shows(t, 200, "Changed 2 · New 63 · Same 0 · Invalid 0", `<option value="skip" selected>Keep mine`).hides(t, `value="skip" selected>Skip`)
+	breaks := cut(page.body, `<h2 id="breaks">`, `id="changed-list"`)
+	for _, text := range []string{"template web-cluster", "if haproxy or nginx is overwritten", `href="/admin/templates/web-cluster"`} {
+		if !strings.Contains(breaks, text) {
+			t.Errorf("Breaks lacks %q: %s", text, breaks)
+		}
+	}
+	if n := strings.Count(page.body, `<li class="c-notice"`); n > 20 {
+		t.Errorf("%d causes", n)
+	}
 }

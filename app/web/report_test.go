@@ -200,12 +200,12 @@ func TestTransferKeepsAndBreaks(t *testing.T) {
 		admin.post("/admin/services", "body", body)
 	}
 	page := give(`{"services":[{"name":"edge","description":"from afar"},{"name":"brand-new"},{"name":"second","dependencies":{"runtime":{"requires":["nobody"]}}},{"name":"third","dependencies":{"runtime":{"requires":["nobody"]}}}]}`)
-	page.shows(t, 200, "Breaks 1 · Changed 1 · New 3 · Same 0 · Invalid 0", "breaks shop", "if edge is overwritten", "There is no service “front”, nor one that provides it.", "Warnings", "in any case")
-	if n := strings.Count(page.body, "There is no service “nobody”"); n != 1 {
+	page.shows(t, 200, "Breaks 1 · Changed 1 · New 3 · Same 0 · Invalid 0", "breaks shop", "if edge is overwritten", "Service front does not exist", "Other findings", "in any case", "2 services")
+	if n := strings.Count(page.body, "Service nobody does not exist"); n != 1 {
 		t.Errorf("what two entries lack is told %d times", n)
 	}
 	if edge, fresh := strings.Index(page.body, `name="do:services/edge"`), strings.Index(page.body, `name="do:services/brand-new"`); edge < 0 || fresh < edge {
-		t.Errorf("what breaks something is at %d, behind what is new at %d", edge, fresh)
+		t.Errorf("what differs is at %d, behind what is new at %d", edge, fresh)
 	}
 	// Enter, and the button, keep what is there.
 	admin.send(do, pressed(page, "")).goes(t, do)

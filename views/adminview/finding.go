@@ -13,9 +13,13 @@ import (
 type FindingGroup struct {
 	loom.FindingGroup
 	Rows []FindingRow
+	// When says, of what an import brings, what has to be chosen for it to come. Nothing can
+	// be fixed before.
+	When string
 }
 
-// FindingRow is an entry or a value of a group: what and where it is, and what leads on.
+// FindingRow is an entry or a value of a group: what and where it is, and what leads on. What
+// is not there yet has no Href.
 type FindingRow struct {
 	Name, Href, Text string
 	Links            []LostLink
@@ -33,7 +37,7 @@ func (g FindingGroup) title() string {
 		return ui.Count(len(g.Values), "", loom.FileWord(f.File.Type)+"s are missing")
 	case f.Unknown:
 		return capital(ui.Count(len(g.Values), "unknown field", "unknown fields")) + ", without effect: " + values
-	case g.oneMessage():
+	case g.OneMessage():
 		return strings.TrimSuffix(f.Message, ".")
 	}
 	return findingTitles[g.Code]
@@ -45,15 +49,6 @@ var findingTitles = map[loom.FindingCode]string{
 	loom.FindingMacro: "A macro cannot be filled in", loom.FindingParameter: "A setting has a wrong value", loom.FindingNoMapping: "No provider can use it",
 	loom.FindingIncomplete: "Settings are missing or wrong", loom.FindingImmutable: "Sets what a partial template locks", loom.FindingPointless: "Has no effect",
 	loom.FindingInsecure: "Certificates are not checked", loom.FindingUnchecked: "Nothing checks whether services work", loom.FindingMore: "Not all findings are listed",
-}
-
-func (g FindingGroup) oneMessage() bool {
-	for _, f := range g.Findings {
-		if f.Message != g.First().Message {
-			return false
-		}
-	}
-	return true
 }
 
 // where counts the entries by kind; one alone is named.

@@ -50,11 +50,20 @@ type ChooseModel struct {
 	Last    ui.ButtonModel
 }
 
-// EntriesModel names entries; More is how many others there are.
-type EntriesModel struct {
-	Entries []EntryLink
-	More    int
+// FoundModel is what an import would break, or bring along.
+type FoundModel struct {
+	ID, Title string
+	Groups    []FindingGroup
 }
 
-// EntryLink is an entry; without Href it is only named.
-type EntryLink struct{ Name, Word, Href string }
+// ContentsModel is entries of a bundle of which the same is to be said, behind a fold: a table
+// with the choices, or only their names.
+type ContentsModel struct {
+	ID, Title string
+	Count     int
+	// Kinds counts them by kind.
+	Kinds string
+	Open  bool
+	Table *TableModel
+	Names []string
+}

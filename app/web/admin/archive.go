@@ -175,6 +175,12 @@ func (s *Server) archivePage(w http.ResponseWriter, r *http.Request, actor loom.
 	return s.Sheet(w, r, actor, status, page, m)
 }
 
+var transferStates = map[catalog.TransferState]ui.State{
+	catalog.TransferNew:     {Word: "New", Icon: "plus", Tone: ui.ToneOK},
+	catalog.TransferChanged: {Word: "Changed", Icon: "edit", Tone: ui.ToneWarn},
+	catalog.TransferSame:    {Word: "Same", Icon: "check", Tone: ui.ToneIdle},
+}
+
 func archiveRow(item catalog.ArchivedResource) []adminview.Cell {
 	state := transferStates[item.State]
 	row := []adminview.Cell{{Text: item.Name, Mono: true, Sub: item.Plugin + " · " + item.Type}, {State: &state}, {Text: ui.Bytes(item.Size)}, {Text: item.Odd}, {}}

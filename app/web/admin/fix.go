@@ -43,7 +43,7 @@ func findingRows(g loom.FindingGroup) []adminview.FindingRow {
 	for key, i := range at {
 		if byValue {
 			rows[i].Text = loom.And(entries[key])
-		} else if first.Missing != "" {
+		} else if first.Missing != "" || g.OneMessage() { // the title says it
 			rows[i].Text = loom.And(places[key])
 		} else {
 			rows[i].Text = page.Placed(rows[i].Text, places[key])

@@ -223,12 +223,6 @@ func bundlePart(part *multipart.Part) ([]byte, error) {
 	return text, nil
 }
 
-var transferStates = map[catalog.TransferState]ui.State{
-	catalog.TransferNew:     {Word: "New", Icon: "plus", Tone: ui.ToneOK},
-	catalog.TransferChanged: {Word: "Changed", Icon: "edit", Tone: ui.ToneWarn},
-	catalog.TransferSame:    {Word: "Same", Icon: "check", Tone: ui.ToneIdle},
-}
-
 func (s *Server) adminTransferPreview(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	return s.transferPreviewPage(w, r, actor, http.StatusOK, url.Values{}, ui.FormErrors{})
 }
@@ -245,34 +239,40 @@ func (s *Server) transferPreviewPage(w http.ResponseWriter, r *http.Request, act
 	if err != nil {
 		return err
 	}
-	counts := map[catalog.TransferState]int{}
-	grid := adminview.TableModel{ID: "transfer", Caption: "Contents", ShowCaption: true,
-		Columns: []ui.Column{{Label: "Entry"}, {Label: "State"}, {Label: "Changes"}, {Label: "Do"}, {Label: "New name", Low: false}},
-		Empty:   ui.EmptyModel{Icon: "file", Text: "The bundle holds no valid entry."}}
+	of := map[catalog.TransferState][]catalog.TransferEntry{}
 	for _, e := range t.Entries {
-		counts[e.State]++
-		grid.Rows = append(grid.Rows, transferRow(e, f, errs))
+		of[e.State] = append(of[e.State], e)
 	}
+	changed, fresh, same := of[catalog.TransferChanged], of[catalog.TransferNew], of[catalog.TransferSame]
 	breaks, others := splitFindings(t.Findings)
 	m := adminview.PageModel{Title: "Preview of the import",
 		Intro: fmt.Sprintf("Breaks %d · Changed %d · New %d · Same %d · Invalid %d. Nothing is stored yet; what you choose is stored all at once or not at all.",
-			len(troubled(breaks)), counts[catalog.TransferChanged], counts[catalog.TransferNew], counts[catalog.TransferSame], len(t.Invalid))}
+			len(troubled(breaks)), len(changed), len(fresh), len(same), len(t.Invalid))}
 	parts := []templ.Component{adminview.EnterSubmits("Import"), adminview.Hidden(fieldSeen, t.Seen)}
 	if len(breaks) > 0 {
-		parts = append(parts, transferFindings("breaks", "Breaks", breaks))
+		parts = append(parts, transferFindings("breaks", "Breaks", breaks, changed))
 	}
-	if counts[catalog.TransferChanged] > 0 {
-		parts = append(parts, transferAll(f, errs))
+	if len(changed) > 0 {
+		parts = append(parts, transferAll(f, errs), adminview.Table(transferTable("changed", "Changed", changed, f, errs)))
 	}
-	parts = append(parts, adminview.Table(grid))
+	if len(fresh) > 0 {
+		parts = append(parts, transferFresh(fresh, f, errs))
+	}
+	if len(same) > 0 {
+		m := adminview.ContentsModel{ID: "same", Title: "Same", Count: len(same), Kinds: kindCounts(same)}
+		for _, e := range same {
+			m.Names = append(m.Names, e.Kind.Word()+" "+e.Name)
+		}
+		parts = append(parts, adminview.Contents(m))
+	}
 	if len(t.Invalid) > 0 {
 		parts = append(parts, invalidEntries(t.Invalid), page.Field(ui.FieldModel{Name: fieldLeave, Label: "Leave the invalid entries out", Kind: ui.FieldCheckbox, Checked: f.Get(fieldLeave) == "true",
 			Help: "Without this nothing is imported as long as something is invalid."}, errs))
 	}
 	if len(others) > 0 {
-		parts = append(parts, transferFindings("findings", "Warnings", others))
+		parts = append(parts, transferFindings("findings", "Other findings", others, changed))
 	}
-	if counts[catalog.TransferChanged] > 0 {
+	if len(changed) > 0 {
 		parts = append(parts, page.Field(ui.FieldModel{Name: adminview.FieldConfirm, Label: "Type " + actor.TenantName + " to overwrite", Value: f.Get(adminview.FieldConfirm), Optional: true, Mono: true, Autocomplete: "off",
 			Help: "Entries that are overwritten get a new version; clusters keep their own copies. The versions before can be restored."}, errs))
 	}
@@ -293,7 +293,7 @@ func transferAll(f url.Values, errs ui.FormErrors) templ.Component {
 	button := func(label, do string) ui.ButtonModel {
 		return ui.ButtonModel{Label: label, Small: true, Submit: true, Name: fieldDoAll, Value: do, Attrs: templ.Attributes{"formnovalidate": true}}
 	}
-	return adminview.Choose(adminview.ChooseModel{Label: "Entries that are there and differ", Buttons: []ui.ButtonModel{button("Keep all", doKeep), button("Overwrite all", doOverwrite)},
+	return adminview.Choose(adminview.ChooseModel{Label: "All changed entries", Buttons: []ui.ButtonModel{button("Keep all", doKeep), button("Overwrite all", doOverwrite)},
 		Field: ui.FieldModel{Name: fieldNames, ID: ui.FieldID("", fieldNames), Label: "Prefix", Optional: true, Width: "s", Mono: true, MaxLength: 100, Autocomplete: "off", Value: f.Get(fieldNames), Error: errs.For(fieldNames)},
 		Last:  button("Prefix names", doPrefix)})
 }
@@ -326,25 +326,63 @@ func (s *Server) chooseAll(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	return s.transferPreviewPage(w, r, actor, http.StatusOK, f, ui.FormErrors{})
 }
 
+// transferTable asks for each of some entries what to do with it.
+func transferTable(id, caption string, entries []catalog.TransferEntry, f url.Values, errs ui.FormErrors) adminview.TableModel {
+	m := adminview.TableModel{ID: id, Caption: caption, ShowCaption: caption != "", Columns: []ui.Column{{Label: "Entry"}, {Label: "Changes"}, {Label: "Do"}}}
+	if caption == "" {
+		m.Caption = "Entries to create"
+	}
+	for _, e := range entries {
+		m.Rows = append(m.Rows, transferRow(e, f, errs))
+	}
+	return m
+}
+
+// maxOpenEntries is how many new entries are listed without a fold.
+const maxOpenEntries = 12
+
+// transferFresh lists entries that are not there yet. Many are folded, unless something about
+// one of them was chosen.
+func transferFresh(entries []catalog.TransferEntry, f url.Values, errs ui.FormErrors) templ.Component {
+	table := transferTable("new", "", entries, f, errs)
+	m := adminview.ContentsModel{ID: "new", Title: "New", Count: len(entries), Kinds: kindCounts(entries), Open: len(entries) <= maxOpenEntries, Table: &table}
+	for _, e := range entries {
+		if f.Get(choiceField(e.EntryName)) != "" && f.Get(choiceField(e.EntryName)) != catalog.ChoiceWrite {
+			m.Open = true
+		}
+	}
+	return adminview.Contents(m)
+}
+
+// kindCounts says how many entries there are of each kind.
+func kindCounts(entries []catalog.TransferEntry) string {
+	counts := map[loom.EntityKind]int{}
+	for _, e := range entries {
+		counts[e.Kind]++
+	}
+	var words []string
+	for _, kind := range loom.TenantKinds {
+		if n := counts[kind]; n > 0 {
+			words = append(words, ui.Count(n, kind.Word(), kind.Word()+"s"))
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
 func transferRow(e catalog.TransferEntry, f url.Values, errs ui.FormErrors) []adminview.Cell {
-	state := transferStates[e.State]
 	id := string(e.Kind) + "/" + e.Name
-	row := []adminview.Cell{{Text: e.Name, Mono: true, Sub: e.Kind.Word()}, {State: &state}, {}, {}, {}}
+	row := []adminview.Cell{{Text: e.Name, Mono: true, Sub: e.Kind.Word()}, {}, {}}
 	if e.Version > 0 {
 		row[0].Href = route.AdminEntry(e.Kind, e.Name)
-		row[0].Sub += " · version " + strconv.Itoa(e.Version) + " exists"
+		row[0].Sub += " v" + strconv.Itoa(e.Version)
 	}
 	if len(e.Breaks) > 0 {
 		row[1].Sub = "breaks " + namesOf(e.Breaks)
 	}
-	if e.State == catalog.TransferSame {
-		row[2].Text = "nothing to do"
-		return row
-	}
 	if len(e.Changes) > 0 {
-		row[2].Part = adminview.Details(adminview.DetailsModel{Summary: ui.Count(len(e.Changes), "value differs", "values differ"), Changes: page.ChangesOf(e.Changes)})
+		row[1].Part = adminview.Details(adminview.DetailsModel{Summary: ui.Count(len(e.Changes), "value differs", "values differ"), Changes: page.ChangesOf(e.Changes)})
 	} else if e.State == catalog.TransferChanged {
-		row[2].Text = "sealed values"
+		row[1].Text = "sealed values"
 	}
 	choices, chosen := []string{catalog.ChoiceWrite, "Create", catalog.ChoiceSkip, "Skip"}, catalog.ChoiceWrite
 	if e.State == catalog.TransferChanged {
@@ -352,9 +390,10 @@ func transferRow(e catalog.TransferEntry, f url.Values, errs ui.FormErrors) []ad
 	}
 	chosen = cmp.Or(f.Get(choiceField(e.EntryName)), chosen)
 	rename := catalog.RenameField(e.EntryName)
-	row[3].Part = ui.Field(ui.FieldModel{Name: choiceField(e.EntryName), Label: "What to do with " + id, LabelHidden: true, Kind: ui.FieldSelect, Width: "s",
-		Options: page.Options(chosen, append(choices, catalog.ChoiceRename, "Rename")...)})
-	row[4].Part = ui.Field(ui.FieldModel{Name: rename, Label: "New name of " + id, LabelHidden: true, Optional: true, Width: "s", Mono: true, MaxLength: 255, Value: f.Get(rename), Placeholder: e.Name + "-2", Error: errs.For(rename)})
+	row[2].Part = templ.Join(
+		ui.Field(ui.FieldModel{Name: choiceField(e.EntryName), Label: "What to do with " + id, LabelHidden: true, Kind: ui.FieldSelect, Width: "s",
+			Options: page.Options(chosen, append(choices, catalog.ChoiceRename, "Rename")...)}),
+		ui.Field(ui.FieldModel{Name: rename, Label: "New name of " + id, LabelHidden: true, Optional: true, Width: "s", Mono: true, MaxLength: 255, Value: f.Get(rename), Placeholder: e.Name + "-2", Error: errs.For(rename)}))
 	return row
 }
 
@@ -406,68 +445,58 @@ func troubled(found []catalog.TransferFinding) []catalog.EntryName {
 	return names
 }
 
-// transferFindings are what would not work after the import: each trouble once, with the
-// maxFindings is how many findings the page of an import lists.
-const maxFindings = 100
+// maxGroups is how many causes the page of an import lists.
+const maxGroups = 100
 
-// entries that have it and when it comes.
-func transferFindings(id, caption string, findings []catalog.TransferFinding) templ.Component {
-	grid := adminview.TableModel{ID: id, Caption: caption, ShowCaption: true, Columns: []ui.Column{{Label: "Entries"}, {Label: "What"}, {Label: "When"}}}
-	type trouble struct{ message, when string }
-	groups := map[trouble][]catalog.TransferFinding{}
-	var order []trouble
-	for _, f := range findings {
-		t := trouble{f.Message, whenOf(f)}
-		if groups[t] == nil {
-			order = append(order, t)
+// transferFindings are what would not work after the import, by cause as on the overview: first
+// what comes in any case, then what depends on the choices about the changed entries.
+func transferFindings(id, title string, found []catalog.TransferFinding, changed []catalog.TransferEntry) templ.Component {
+	m := adminview.FoundModel{ID: id, Title: title}
+	for _, when := range []struct{ kept, overwritten bool }{{true, true}, {true, false}, {false, true}} {
+		var these []loom.Finding
+		by := map[[2]string][]catalog.EntryName{}
+		known := true
+		for _, f := range found {
+			if f.Kept == when.kept && f.Overwritten == when.overwritten {
+				these, known = append(these, f.Finding), known && f.Known
+				by[[2]string{string(f.Kind), f.Name}] = f.By
+			}
 		}
-		groups[t] = append(groups[t], f)
-	}
-	for _, t := range order[:min(len(order), maxFindings)] {
-		cell := adminview.Cell{Part: transferEntries(troubled(groups[t]), groups[t][0].Known)}
-		text := t.message
-		if group := groups[t]; len(group) == 1 {
-			text = page.Sentence(group[0].Finding)
+		for _, g := range loom.GroupFindings(these) {
+			group := adminview.FindingGroup{FindingGroup: g, Rows: findingRows(g)}
+			for i := range group.Rows {
+				if group.Rows[i].Links = nil; !known {
+					group.Rows[i].Href = ""
+				}
+			}
+			switch {
+			case when.kept && when.overwritten:
+				group.When = "in any case"
+			case when.kept:
+				group.When = "if existing entries are kept"
+			default:
+				group.When = "if " + overwrittenOf(g, by, changed)
+			}
+			if len(m.Groups) < maxGroups {
+				m.Groups = append(m.Groups, group)
+			}
 		}
-		grid.Rows = append(grid.Rows, []adminview.Cell{cell, {Text: text}, {Text: t.when}})
 	}
-	if more := len(order) - maxFindings; more > 0 {
-		grid.Pages.Text = "and " + strconv.Itoa(more) + " more"
-	}
-	return adminview.Table(grid)
+	return adminview.Found(m)
 }
 
-// transferEntries links to entries that are there; others are only named.
-func transferEntries(names []catalog.EntryName, there bool) templ.Component {
-	m := adminview.EntriesModel{}
-	for _, n := range names[:min(len(names), maxInLine)] {
-		e := adminview.EntryLink{Name: n.Name, Word: n.Kind.Word()}
-		if there {
-			e.Href = route.AdminEntry(n.Kind, n.Name)
-		}
-		m.Entries = append(m.Entries, e)
-	}
-	m.More = max(len(names)-maxInLine, 0)
-	return adminview.Entries(m)
-}
-
-// whenOf says what must be chosen for a finding to come.
-func whenOf(f catalog.TransferFinding) string {
-	var by []catalog.EntryName
-	for _, e := range f.By {
-		if f.Overwritten && !f.Kept {
-			by = append(by, e)
+// overwrittenOf names the changed entries that a group comes from.
+func overwrittenOf(g loom.FindingGroup, by map[[2]string][]catalog.EntryName, changed []catalog.TransferEntry) string {
+	var names []string
+	for _, e := range changed {
+		if slices.ContainsFunc(g.Findings, func(f loom.Finding) bool { return slices.Contains(by[[2]string{string(f.Kind), f.Name}], e.EntryName) }) {
+			names = append(names, e.Name)
 		}
 	}
-	switch {
-	case f.Kept && f.Overwritten:
-		return "in any case"
-	case f.Kept:
-		return "if existing entries are kept"
-	case len(by) > 0:
-		return "if " + namesOf(by) + " " + map[bool]string{true: "is", false: "are"}[len(by) == 1] + " overwritten"
+	if len(names) == 0 || len(names) > maxInLine {
+		return "existing entries are overwritten"
 	}
-	return "if existing entries are overwritten"
+	return loom.Or(names) + " is overwritten"
 }
 
 // adminTransferImport carries out what was chosen on the preview.
