@@ -127,17 +127,27 @@ func (c *change) assignServices(placed []solver.Node, t loom.Template) {
 	}
 }
 
-// warnOfUses says what new services could use and does not come.
+// warnOfUses says what new services could use and does not come, each once.
 func (c *change) warnOfUses(names []string) {
+	users := map[string][]string{}
 	for _, name := range names {
 		deps := c.After.Services[name].Dependencies
 		for _, used := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(deps.Install.Uses, deps.Runtime.Uses)))) {
 			if !slices.ContainsFunc(sortedNames(c.After.Services), func(other string) bool {
 				return other == used || slices.Contains(c.After.Services[other].Dependencies.Provides, used)
 			}) {
-				c.warn("“%s” can use “%s”, which is not on the cluster.", name, used)
+				users[used] = append(users[used], name)
 			}
 		}
+	}
+	c.unchosen = map[string]string{}
+	for _, used := range slices.Sorted(maps.Keys(users)) {
+		who := "“" + users[used][0] + "”"
+		if n := len(users[used]); n > 1 {
+			who = count(n, "service")
+		}
+		c.warn("%s can use “%s”, which is not on the cluster.", who, used)
+		c.unchosen[c.Warnings[len(c.Warnings)-1]] = used
 	}
 }
 

@@ -60,10 +60,12 @@ type change struct {
 	Sensitive []string       `json:"sensitive,omitempty"`
 	Warnings  []string       `json:"warnings"`
 
-	of      *kind
-	partly  bool // settings may be missing: a template is tried
-	plan    loom.Plan
-	planned bool
+	// unchosen are, of warnings about them, the services that could be chosen.
+	unchosen map[string]string
+	of       *kind
+	partly   bool // settings may be missing: a template is tried
+	plan     loom.Plan
+	planned  bool
 }
 
 // state is a cluster before or after a change. Its config is there where that changes or

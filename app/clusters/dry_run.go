@@ -55,9 +55,11 @@ type DryRun struct {
 	Unsure bool
 	// Chosen is the size that was looked at closely, with suggestions and warnings.
 	Chosen DryRunSize
-	// Tasks and Stages count the plan of the asked size; Warnings are about it.
+	// Tasks and Stages count the plan of the asked size; Warnings are about it, Unchosen gives
+	// of some of them the service that could be chosen.
 	Tasks, Stages int
 	Warnings      []string
+	Unchosen      map[string]string
 	Sizes         []DryRunSize
 	// More says that the template allows sizes beyond the last.
 	More bool
@@ -226,7 +228,7 @@ func (u *Clusters) dryRunChosen(all context.Context, actor loom.Actor, p *prepar
 	if err == nil {
 		err = u.makePlan(all, actor.Tenant, c)
 		t.Tasks, t.Stages = len(c.plan.Tasks), c.plan.Levels()
-		t.Warnings = c.Warnings
+		t.Warnings, t.Unchosen = c.Warnings, c.unchosen
 	}
 	if err == nil {
 		return nil

@@ -301,6 +301,24 @@ type CheckModel struct {
 	Draft *PaneModel
 }
 
+// trouble counts what keeps the draft from being saved, and leads to the first of it: the field
+// where it is on the page, else the line beside the form. "" for nothing.
+func (m CheckModel) trouble() (text, href string) {
+	list := m.Problems
+	switch {
+	case len(m.Problems) > 0:
+		text = ui.Count(len(m.Problems), "error", "errors")
+	case m.Blocked && len(m.Needed) > 0:
+		list, text = m.Needed, ui.Count(len(m.Needed), "field missing", "fields missing")
+	default:
+		return "", ""
+	}
+	if id := list[0].FieldID; id != "" {
+		return text, "#" + id
+	}
+	return text, "#" + CheckID
+}
+
 // Broken is an entry that a change of another one breaks.
 type Broken struct{ Kind, Name, Href, Text string }
 

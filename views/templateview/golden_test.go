@@ -36,6 +36,15 @@ func sizes() templateview.SizesModel {
 	}}
 }
 
+// grown are sizes that grow by nginx alone up to 4, then by haproxy.
+func grown() (rows []templateview.SizeRow) {
+	for n := 2; n < 6; n++ {
+		balancers := max(1, n-3)
+		rows = append(rows, templateview.SizeRow{Machines: n, State: templateview.SizeFits, Layout: []templateview.SizeNodes{{Count: balancers, Services: "haproxy"}, {Count: n - balancers, Services: "nginx"}}})
+	}
+	return rows
+}
+
 func tryModel() templateview.TryModel {
 	s := sizes()
 	return templateview.TryModel{
@@ -53,6 +62,7 @@ func tryModel() templateview.TryModel {
 func components() map[string]templ.Component {
 	return map[string]templ.Component{
 		"try": templateview.TryPage(tryModel()), "try_in_form": templateview.TryInForm(tryModel()), "matrix": templateview.Matrix(matrix("")), "matrix_form": templateview.Matrix(matrix("/step")),
+		"sizes":    templateview.SizesPart(templateview.SizesModel{Summary: "All work.", Rows: grown()}),
 		"coexist":  templateview.CoexistPicture(matrix("/step"), []templateview.ClashModel{{Text: "front and pg are in both lists."}}, []string{"Groups that overlap chain together."}, ""),
 		"empty":    templateview.CoexistPicture(templateview.MatrixModel{ID: "matrix"}, nil, nil, "Choose services first."),
 		"advice":   templateview.Follows("advice", "/step", "region", templateview.Advice([]templateview.AdviceModel{{Text: "app requires base.", Button: ui.ButtonModel{Label: "Add it"}}})),

@@ -211,11 +211,56 @@ func (m SizesModel) labelled(row int) bool {
 	return row%every == 0
 }
 
-// sizeSpan is neighboring sizes that have none for the same reason; others stand
-// alone.
+// sizeSpan is neighboring sizes that have none for the same reason, or of which each has one
+// node more than the one before.
 type sizeSpan struct {
 	SizeRow
 	last int
+	// more are the services of the nodes that come with the size; "" for one size.
+	more string
+}
+
+// Lines say how many nodes there are of each kind, as "n−1 × nginx" where that grows.
+func (s sizeSpan) lines() []string {
+	var lines []string
+	for _, n := range s.Layout {
+		count := strconv.Itoa(n.Count)
+		if n.Services == s.more {
+			if count = "n"; n.Count < s.Machines {
+				count += "−" + strconv.Itoa(s.Machines-n.Count)
+			}
+		}
+		lines = append(lines, count+" × "+n.Services)
+	}
+	return lines
+}
+
+// grows gives the services of the one node that a size has more than the size before; "" where
+// they differ otherwise.
+func grows(before, after SizeRow) string {
+	counts := map[string]int{}
+	for _, n := range before.Layout {
+		if counts[n.Services] != 0 {
+			return "" // on nodes of several types
+		}
+		counts[n.Services] = -n.Count
+	}
+	for _, n := range after.Layout {
+		if counts[n.Services] == 0 {
+			return "" // a kind that was not there
+		}
+		counts[n.Services] += n.Count
+	}
+	more := ""
+	for services, n := range counts {
+		switch {
+		case n == 1 && more == "":
+			more = services
+		case n != 0:
+			return ""
+		}
+	}
+	return more
 }
 
 func (s sizeSpan) machines() string {
@@ -227,13 +272,19 @@ func (s sizeSpan) machines() string {
 
 func (m SizesModel) spans() []sizeSpan {
 	var out []sizeSpan
-	for _, r := range m.Rows {
-		if n := len(out) - 1; n >= 0 && r.State != SizeFits && out[n].State == r.State && out[n].Why == r.Why {
-			out[n].last = r.Machines
-			out[n].Asked = out[n].Asked && r.Asked
-			continue
+	for i, r := range m.Rows {
+		if n := len(out) - 1; n >= 0 && out[n].State == r.State && out[n].Why == r.Why {
+			more := ""
+			if r.State == SizeFits {
+				more = grows(m.Rows[i-1], r)
+			}
+			if r.State != SizeFits || more != "" && (out[n].more == "" || out[n].more == more) {
+				out[n].last, out[n].more = r.Machines, more
+				out[n].Asked = out[n].Asked && r.Asked
+				continue
+			}
 		}
-		out = append(out, sizeSpan{r, r.Machines})
+		out = append(out, sizeSpan{SizeRow: r, last: r.Machines})
 	}
 	return out
 }

@@ -38,12 +38,20 @@ type TryFields struct {
 type TryAnswer struct {
 	// Head is of the asked size, or says why the template could not be tried.
 	Panel clusterview.CheckPanel
+	// Notes are what is to be known of it.
+	Notes []TryNote
 	// Lost are services that are missing, for which it could not be tried.
 	Lost []adminview.LostService
 	// Sizes is left out where the template could not be tried.
 	Sizes *SizesModel
 	// Apply are what would help, as buttons of the template's form.
 	Apply []ui.ButtonModel
+}
+
+// TryNote is a note; Add is the button that does something about it, without a label for none.
+type TryNote struct {
+	Text string
+	Add  ui.ButtonModel
 }
 
 // TryModel is the page on which a stored template is tried.

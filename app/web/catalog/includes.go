@@ -173,13 +173,13 @@ type tryPart struct {
 
 // Read implements form.Part: a suggestion may change the draft.
 func (p tryPart) Read(in *form.Input) {
-	patch := in.Values.Get(templateview.FieldApply)
-	if patch == "" {
-		return
-	}
-	if tree, ok := page.ParseTree([]byte(patch)).(map[string]any); ok {
-		patchDoc(in.Doc, nil, tree)
-	}
+	patchDoc(in.Doc, nil, appliedPatch(in.Values))
+}
+
+// appliedPatch is the change of the draft that a button brings, nil for none.
+func appliedPatch(values url.Values) map[string]any {
+	tree, _ := page.ParseTree([]byte(values.Get(templateview.FieldApply))).(map[string]any)
+	return tree
 }
 
 // patchDoc lays a JSON merge patch (RFC 7396) over a document.
@@ -206,6 +206,10 @@ func (p tryPart) Show(out *form.Output) templ.Component {
 		values = url.Values{}
 	}
 	f := readTryForm(values)
+	if defaults, ok := appliedPatch(values)["defaults"].(map[string]any); ok && defaults["services"] != nil {
+		f.Chosen = false // they are tried as the template has them now
+		f.Doc.Delete(tryAt("services"))
+	}
 	fields, answer, err := p.server.try(p.request.Context(), p.actor, &f, tried{draft: p.draft.t, stepURL: out.StepURL})
 	if err != nil {
 		return templateview.Paragraph("It could not be tried: " + loom.AsError(err).Message)

@@ -252,6 +252,7 @@ func tryAnswer(t clusters.DryRun, what tried) templateview.TryAnswer {
 		return a
 	}
 	a.Panel = tryPanel(t)
+	a.Notes = tryNotes(t, what)
 	if u := t.Chosen.Unsat; u != nil {
 		for _, su := range u.Suggestions {
 			suggest(&a, su, what)
@@ -316,8 +317,37 @@ func tryPanel(t clusters.DryRun) (m clusterview.CheckPanel) {
 	default:
 		m.Head = ui.CheckModel{State: ui.CheckUnsure, Headline: "The search for " + ui.Count(t.Chosen.Machines, "node", "nodes") + " took too long", Note: "A preview searches longer, up to 30 s."}
 	}
-	m.Warnings = t.Warnings
 	return m
+}
+
+// tryNotes are the warnings of a dry run. What could be chosen is added with a press: to the
+// template that is being written, or to what is asked where the template allows it.
+func tryNotes(t clusters.DryRun, what tried) []templateview.TryNote {
+	var notes []templateview.TryNote
+	for _, text := range t.Warnings {
+		n := templateview.TryNote{Text: text}
+		switch service := t.Unchosen[text]; {
+		case service == "":
+		case what.draft != nil && what.stepURL != "" && len(what.draft.Defaults.Services) > 0:
+			n.Add = tryStep(what, "Add", templateview.FieldApply, page.CompactJSON(withService(what.draft, service)))
+		case slices.ContainsFunc(t.Facts.Services, func(c clusters.Choice) bool { return c.Name == service && c.WhyNot == "" }):
+			n.Add = ui.ButtonModel{Label: "Add", Small: true, Submit: true, Name: "suggest", Value: "add=" + service, Attrs: templ.Attributes{}}
+		}
+		if n.Add.Label != "" {
+			n.Add.Attrs["aria-label"] = "Add " + t.Unchosen[text]
+		}
+		notes = append(notes, n)
+	}
+	return notes
+}
+
+// withService is the change of a template that adds a service to its defaults, and allows it.
+func withService(t *loom.Template, service string) map[string]any {
+	patch := map[string]any{"defaults": map[string]any{"services": append(slices.Clone(t.Defaults.Services), service)}}
+	if allowed := t.Compatibility.Services; len(allowed) > 0 && !slices.Contains(allowed, service) {
+		patch["compatibility"] = map[string]any{"services": append(slices.Clone(allowed), service)}
+	}
+	return patch
 }
 
 // trySizes is the chart of all sizes.
