@@ -269,7 +269,7 @@ func (s *Server) adminHooks(w http.ResponseWriter, r *http.Request, actor loom.A
 	}
 	grid := adminview.TableModel{ID: "hooks", Caption: "Hooks of the tenant", Now: s.Now(),
 		Columns: []ui.Column{{Label: "Name"}, {Label: "URL"}, {Label: "Tells of"}, {Label: "State"}, {Label: "Last delivery"}, {Label: "Failures, 24 h", Numeric: true}},
-		Empty:   ui.EmptyModel{Icon: "external", Text: "There are no hooks yet. A hook calls an address of yours when an operation starts, succeeds or fails.", Action: add}}
+		Empty:   ui.EmptyModel{Icon: "external", Text: "There are no hooks yet. A hook calls an address of yours when an operation starts, succeeds or fails.", Action: ui.ButtonModel{Label: add.Label, Icon: add.Icon, Href: add.Href}}}
 	outcomes, err := s.Hooks.Outcomes(r.Context(), actor)
 	if err != nil {
 		return err
