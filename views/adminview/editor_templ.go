@@ -104,7 +104,7 @@ func EditorPage(m EditorModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if m.Kind == loom.KindService {
+		if m.Kind == loom.KindService || m.Kind == loom.KindTemplate || m.Kind == loom.KindPartialTemplate {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, " data-side=\"narrow\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

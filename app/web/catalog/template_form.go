@@ -102,7 +102,7 @@ func templateForm(s *Server, r *http.Request, actor loom.Actor, d formDraft) (fo
 			f.Sections = append(f.Sections, section)
 		}
 	}
-	add("general", aboutSection(d, "What users make clusters from. They see the label and the description when they choose."), w.leaseSection(), w.failureSection(), w.healthSection(), w.preferredSection(), templateLinks("Shown on the page of each cluster. URLs may hold macros such as %host.service.nginx[0]%."))
+	add("general", aboutSection(d, "What users make clusters from. They see the label and the description when they choose."), w.leaseSection(), templateLinks("Shown on the page of each cluster. URLs may hold macros such as %host.service.nginx[0]%."), w.advancedSection())
 	add("compatibility", w.compatibilitySection())
 	add("defaults", w.defaultsSection(), w.machinesSection(), w.configSection())
 	add("constraints", w.sizeSection(), w.coexistSection(), w.limitsSection())
@@ -125,12 +125,17 @@ func (w *templateDraft) leaseSection() form.Section {
 		words := loom.Describe(w.Kind, "administration", "leaseduration", name)
 		return durationField(form.At("administration", "leaseduration", name), words, "no limit")
 	}
-	return form.Section{ID: "lease", Title: "Lease", Help: "How long clusters live. Write 7d, 12h or 1d 6h 30m; empty or 0 is no limit.", Parts: []form.Part{form.Row{Parts: []form.Part{
-		field("initial"), field("max"), field("step"),
-	}}}}
+	return form.Section{ID: "lease", Title: "Lease and failure", Help: "How long clusters live. Write 7d, 12h or 1d 6h 30m; empty or 0 is no limit.", Parts: []form.Part{
+		form.Row{Parts: []form.Part{field("initial"), field("max"), field("step")}}, w.failureCards(),
+	}}
 }
 
-func (w *templateDraft) healthSection() form.Section {
+// advancedSection folds what most templates leave alone.
+func (w *templateDraft) advancedSection() form.Section {
+	return form.Section{ID: "advanced", Title: "Advanced", Parts: []form.Part{form.Folds{w.healthFold(), w.preferredFold()}}}
+}
+
+func (w *templateDraft) healthFold() form.Fold {
 	at := form.At("administration", "health", "interval")
 	words := loom.Describe(w.Kind, "administration", "health", "interval")
 	parts := []form.Part{form.Field{Path: at, Face: ui.FieldModel{Label: words.Label, Help: words.Help, Kind: ui.FieldNumber, Min: "0", Optional: true, Width: "s"}}}
@@ -140,17 +145,17 @@ func (w *templateDraft) healthSection() form.Section {
 			{Value: "", Label: "Ask the owner"}, {Value: string(loom.RepairTell), Label: "Show it only"}, {Value: string(loom.RepairDo), Label: "Repair it automatically"},
 		}}})
 	}
-	return form.Section{ID: "health", Title: "Health", Parts: parts}
+	return form.Fold{Title: "Health and repair", Parts: parts}
 }
 
-func (w *templateDraft) failureSection() form.Section {
-	return form.Section{ID: "failure", Title: "On failure", Parts: []form.Part{form.Cards{Path: form.At("administration", "onFailure"), Legend: "When making a cluster fails", Fallback: loom.OnFailureKeep, Choices: []form.Choice{
+func (w *templateDraft) failureCards() form.Part {
+	return form.Cards{Path: form.At("administration", "onFailure"), Legend: "When making a cluster fails", Fallback: loom.OnFailureKeep, Choices: []form.Choice{
 		{Value: loom.OnFailureKeep, Label: "Keep for inspection", Description: "You can inspect, repair and retry it."},
 		{Value: loom.OnFailureUndo, Label: "Undo changes", Description: "Loom deletes the new machines."},
-	}}}}
+	}}
 }
 
-func (w *templateDraft) preferredSection() form.Section {
+func (w *templateDraft) preferredFold() form.Fold {
 	list := func(kind loom.EntityKind, key, noun string) form.Part {
 		return form.Rows{Path: form.At("preferences", key), Legend: noun + "s, preferred first", Noun: noun, New: "", Ordered: true, Empty: "No preference.", Row: func(at form.Path) []form.Part {
 			f := form.Field{Path: at, Empty: form.EmptyText, Face: ui.FieldModel{Label: noun, LabelHidden: true, Kind: ui.FieldSelect}}
@@ -158,17 +163,17 @@ func (w *templateDraft) preferredSection() form.Section {
 			return []form.Part{f}
 		}}
 	}
-	return form.Section{ID: "preferred", Title: "Preferred types", Help: "Where several types fit, the first of these is taken; the others follow by name. Without this, the first name of the alphabet wins.",
-		Parts: []form.Part{list(loom.KindHardwareType, "hardwaretypes", "Hardware type"), list(loom.KindImageType, "imagetypes", "Image type")}}
+	return form.Fold{Title: "Preferred types",
+		Parts: []form.Part{form.Note{Component: templateview.Paragraph("Where several types fit, the first of these is taken; the others follow by name. Without this, the first name of the alphabet wins.")}, list(loom.KindHardwareType, "hardwaretypes", "Hardware type"), list(loom.KindImageType, "imagetypes", "Image type")}}
 }
 
 // templateLinks is the list of links that templates and services publish.
 func templateLinks(help string) form.Section {
-	return form.Section{ID: "links", Title: "Links", Help: help, Parts: []form.Part{form.Rows{Path: form.At("links"), Noun: "Link", Empty: "No links.", New: map[string]any{"label": "", "url": ""}, Row: func(at form.Path) []form.Part {
-		return []form.Part{form.Row{Parts: []form.Part{
+	return form.Section{ID: "links", Title: "Links", Help: help, Parts: []form.Part{form.Rows{Path: form.At("links"), Noun: "Link", Empty: "No links.", Inline: true, New: map[string]any{"label": "", "url": ""}, Row: func(at form.Path) []form.Part {
+		return []form.Part{
 			form.Field{Path: at.To("label"), Face: ui.FieldModel{Label: "Label", Optional: true, Width: "s"}},
 			form.Field{Path: at.To("url"), Empty: form.EmptyText, Face: ui.FieldModel{Label: "URL", Mono: true, Width: "l", Autocomplete: "off"}},
-		}}}
+		}
 	}}}}
 }
 
@@ -181,8 +186,10 @@ func (w *templateDraft) compatibilitySection() form.Section {
 		regionPart{ID: region, Parts: []form.Part{
 			pick(loom.KindService, "services", "Services", "Filter services"),
 			advicePart{ID: "compatible-advice", Region: region, Services: form.At("compatibility", "services"), draft: w, Mismatch: true},
-			pick(loom.KindHardwareType, "hardwaretypes", "Hardware types", "Filter hardware types"),
-			pick(loom.KindImageType, "imagetypes", "Image types", "Filter image types"),
+			form.Row{Parts: []form.Part{
+				pick(loom.KindHardwareType, "hardwaretypes", "Hardware types", "Filter hardware types"),
+				pick(loom.KindImageType, "imagetypes", "Image types", "Filter image types"),
+			}},
 		}},
 	}}
 }
@@ -203,11 +210,11 @@ func (w *templateDraft) machinesSection() form.Section {
 		return form.Field{Path: at, Face: ui.FieldModel{Label: label, Kind: ui.FieldSelect, Optional: true, Width: "s", Help: help, Options: form.Options(w.Doc, at, none, w.choices(kind, only, w.Doc.Text(at)))}}
 	}
 	const byPreference = "Where none is chosen, types are tried in the order of Preferred types, then of the alphabet."
-	return form.Section{ID: "machines", Title: "Machines of a new cluster", Parts: []form.Part{
-		choose(loom.KindProvider, "provider", "Provider", "none: each cluster names one", "Where the machines are made.", nil),
+	return form.Section{ID: "machines", Title: "Machines of a new cluster", Help: byPreference, Parts: []form.Part{
 		form.Row{Parts: []form.Part{
-			choose(loom.KindHardwareType, "hardwaretype", "Hardware type", "the first that fits", byPreference, w.t.Compatibility.HardwareTypes),
-			choose(loom.KindImageType, "imagetype", "Image type", "the first that fits", byPreference, w.t.Compatibility.ImageTypes),
+			choose(loom.KindProvider, "provider", "Provider", "none: each cluster names one", "", nil),
+			choose(loom.KindHardwareType, "hardwaretype", "Hardware type", "the first that fits", "", w.t.Compatibility.HardwareTypes),
+			choose(loom.KindImageType, "imagetype", "Image type", "the first that fits", "", w.t.Compatibility.ImageTypes),
 		}},
 		form.Field{Path: form.At("defaults", "dnsSuffix"), Face: ui.FieldModel{Label: "DNS suffix", Mono: true, Optional: true, Placeholder: "lab.example", Autocomplete: "off", Help: "What host names end with; “local” without."}},
 	}}
@@ -215,7 +222,7 @@ func (w *templateDraft) machinesSection() form.Section {
 
 func (w *templateDraft) configSection() form.Section {
 	section := form.Section{ID: "config", Title: "Config of a new cluster", Parts: []form.Part{
-		form.JSON{Path: form.At("defaults", "config"), Label: "Config", Object: true, Rows: 12, Help: "A JSON object. Texts may hold macros such as %host.service.nginx%."},
+		form.JSON{Path: form.At("defaults", "config"), Label: "Config", Object: true, Rows: 6, Help: "A JSON object. Texts may hold macros such as %host.service.nginx%."},
 	}}
 	if locked := w.lockedKeys(); len(locked) > 0 {
 		section.Parts = append([]form.Part{form.Note{Component: templateview.Locked(locked)}}, section.Parts...)
@@ -226,8 +233,8 @@ func (w *templateDraft) configSection() form.Section {
 func (w *templateDraft) sizeSection() form.Section {
 	at := form.At("constraints", "size")
 	return form.Section{ID: "size", Title: "Size", Help: "How many nodes a cluster may have.", Parts: []form.Part{form.Row{Parts: []form.Part{
-		boundPart{Path: at.To("min"), Label: "Minimum", Help: "1 or more."},
-		boundPart{Path: at.To("max"), Label: "Maximum", Help: "Empty is no limit.", Placeholder: "no limit"},
+		boundPart{Path: at.To("min"), Label: "Minimum", Placeholder: "1"},
+		boundPart{Path: at.To("max"), Label: "Maximum", Placeholder: "no limit"},
 	}}}}
 }
 
@@ -245,16 +252,14 @@ func (w *templateDraft) limitsSection() form.Section {
 		return form.Picker{Path: at.To(key), Legend: legend, Filter: "Filter", Choices: w.choices(kind, only, chosen...)}
 	}
 	return form.Section{ID: "limits", Title: "Service limits", Help: "Number and kind of nodes per service. Minimum 0 makes the service optional.", Parts: []form.Part{form.Keyed{
-		Path: form.At("constraints", "services"), Noun: "Service", ChooseLabel: "Service to limit", New: map[string]any{"quantities": map[string]any{}}, Choices: choices,
+		Path: form.At("constraints", "services"), Noun: "Service", Inline: true, ChooseLabel: "Service to limit", New: map[string]any{"quantities": map[string]any{}}, Choices: choices,
 		Empty: "No service is limited: each is on one node or more.",
 		Title: func(name string) string { return limitReading(name, w.t.Constraints.Services[name]) },
 		Row: func(at form.Path, name string) []form.Part {
 			c := w.t.Constraints.Services[name]
 			return []form.Part{
-				form.Row{Parts: []form.Part{
-					boundPart{Path: at.To("quantities", "min"), Label: "On at least", Placeholder: "1"},
-					boundPart{Path: at.To("quantities", "max"), Label: "On at most", Placeholder: "no limit"},
-				}},
+				boundPart{Path: at.To("quantities", "min"), Label: "On at least", Placeholder: "1"},
+				boundPart{Path: at.To("quantities", "max"), Label: "On at most", Placeholder: "no limit"},
 				form.Fold{Title: "Only on certain nodes", Key: at.String(), Says: func(doc *form.Doc) string {
 					return chosenWords(doc.Texts(at.To("hardwaretypes")), doc.Texts(at.To("imagetypes")))
 				}, Parts: []form.Part{

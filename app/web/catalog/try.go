@@ -306,6 +306,7 @@ func tryPanel(t clusters.DryRun) (m clusterview.CheckPanel) {
 	case clusters.SizeWorks:
 		m.Head = ui.CheckModel{State: ui.CheckFits, Headline: page.FitsHeadline(t.Chosen.Layout)}
 		m.Layout = ui.NewLayoutPicture("trial-layout", t.Chosen.Layout)
+		m.Layout.Folded = true
 		if t.Tasks > 0 {
 			m.Facts = []ui.Def{{Term: "Plan", Text: ui.Count(t.Tasks, "task", "tasks") + " in " + ui.Count(t.Stages, "stage", "stages")}}
 		}
