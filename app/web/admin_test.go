@@ -185,7 +185,7 @@ func TestSecretsStayInside(t *testing.T) {
 	}
 	v.get("/admin").hides(t, "It is incomplete")
 	v.post("/admin/providers", "body", `{"name":"bare","providertype":"cloudy"}`).goes(t, "/admin/providers/bare")
-	v.get("/admin").shows(t, 200, "It is incomplete: set “Access key” and “Region”.")
+	v.get("/admin").shows(t, 200, "It is incomplete: set “Access key” and “Region”")
 }
 
 // upload sends a file as the form does.
