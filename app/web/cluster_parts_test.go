@@ -1,12 +1,15 @@
 package web_test
 
 import (
+	"encoding/json"
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 
 	"loom/app/clusters"
 	"loom/app/loom"
+	"loom/views/adminview"
 	"loom/views/clusterview"
 	"loom/views/route"
 )
@@ -169,4 +172,33 @@ func TestDeprecatedVersionIsAnnounced(t *testing.T) {
 	w.get("ana", route.Query(route.Clusters(), "q", "uses:nginx@2")).is(200).lacks(">shop<")
 	w.get("ana", route.Query(route.Clusters(), "q", "uses:web-cluster@1")).is(200, ">shop<")
 	w.get("ana", route.Query(route.Clusters(), "q", "uses:nginx")).is(200, ">shop<")
+}
+
+// TestEffectOfADraftOnClusters: the editor says what a draft would do to each cluster, with
+// scripts in its panel and without them on a page, and saves nothing.
+func TestEffectOfADraftOnClusters(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	id := w.active("shop", 2)
+	effect := adminview.FleetEffect(loom.KindService)
+	w.get("admin", route.AdminEntryEdit(loom.KindService, "nginx")).is(200, "Effect on clusters", effect)
+	draft := func(body string) url.Values {
+		return url.Values{"body": {body}, "expected": {"1"}, "entry": {"nginx"}}
+	}
+	service := func(version int) string {
+		entry, _, err := w.catalog.Entry(w.ctx, w.actor("admin"), loom.KindService, "nginx", version)
+		w.must(err)
+		s := *entry.(*loom.Service)
+		s.Description = "Edited."
+		text, err := json.Marshal(s)
+		w.must(err)
+		return string(text)
+	}
+	w.send("admin", http.MethodPost, effect, draft(service(1)), "HX-Request", "true").is(200, "1 in place", ">shop<", route.Cluster(id)).lacks("<html")
+	w.post("admin", effect, draft(service(1))).is(200, "<html", "Effect on clusters", "1 in place", route.AdminEntryEdit(loom.KindService, "nginx"))
+	w.send("admin", http.MethodPost, effect, draft(`{"name":"nginx","provisioner":7}`), "HX-Request", "true").is(200, "Correct the errors first.")
+	w.post("ana", effect, draft(service(1))).is(403)
+	if _, info, err := w.catalog.Entry(w.ctx, w.actor("admin"), loom.KindService, "nginx", 0); err != nil || info.Version != 1 {
+		t.Errorf("the effect saved version %d, %v", info.Version, err)
+	}
 }

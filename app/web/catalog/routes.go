@@ -59,6 +59,7 @@ func (s *Server) kindRoutes(kind loom.EntityKind) []page.Route {
 	routes = append(routes, s.bulkRoutes(kind)...)
 	if kind.Releasable() {
 		routes = append(routes,
+			page.Post(adminview.FleetEffect(kind), loom.Publish, s.adminFleet(kind)),
 			page.Post(entry+"/versions/{version}/"+adminview.VersionRelease, loom.Publish, s.adminVersionRelease(kind, true)),
 			page.Post(entry+"/versions/{version}/"+adminview.VersionWithdraw, loom.Publish, s.adminVersionRelease(kind, false)))
 	}
