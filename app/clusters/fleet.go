@@ -3,8 +3,6 @@ package clusters
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -88,13 +86,10 @@ type FleetGroup struct {
 	Members  []FleetMember
 }
 
-// FleetMember is a cluster of a group. Digest covers what its plan does: actions, services, nodes
-// and their order.
+// FleetMember is a cluster of a group.
 type FleetMember struct {
-	ID       loom.ClusterID
-	Name     string
-	Revision int
-	Digest   string
+	ID   loom.ClusterID
+	Name string
 }
 
 // fleet is what a fleet preview reads once for many clusters.
@@ -376,20 +371,20 @@ func (s *fleetSum) group(g FleetGroup) *FleetGroup {
 	return s.groups[key]
 }
 
-func (s *fleetSum) add(cluster loom.Cluster, g FleetGroup, digest string) *FleetGroup {
+func (s *fleetSum) add(cluster loom.Cluster, g FleetGroup) *FleetGroup {
 	s.Counts[g.Effect]++
 	of := s.group(g)
-	of.Members = append(of.Members, FleetMember{ID: cluster.ID, Name: cluster.Name, Revision: cluster.Revision, Digest: digest})
+	of.Members = append(of.Members, FleetMember{ID: cluster.ID, Name: cluster.Name})
 	return of
 }
 
 func (s *fleetSum) refused(cluster loom.Cluster, nodes []loom.Node, code, reason string) {
-	s.add(cluster, FleetGroup{Effect: EffectImpossible, Code: code, Reason: reason}, "")
+	s.add(cluster, FleetGroup{Effect: EffectImpossible, Code: code, Reason: reason})
 	s.price(nodes, cluster.Types, nodes, cluster.Types)
 }
 
 func (s *fleetSum) unaffected(cluster loom.Cluster, nodes []loom.Node) {
-	s.add(cluster, FleetGroup{Effect: EffectUnaffected}, "")
+	s.add(cluster, FleetGroup{Effect: EffectUnaffected})
 	s.price(nodes, cluster.Types, nodes, cluster.Types)
 }
 
@@ -402,7 +397,7 @@ func (s *fleetSum) planned(cluster loom.Cluster, c *change) {
 	case len(g.Services) > 0:
 		g.Effect = EffectRestart
 	}
-	of := s.add(cluster, g, planDigest(c.plan))
+	of := s.add(cluster, g)
 	of.Replaced += replaced
 	for _, t := range c.plan.Tasks {
 		of.Tasks[t.Action]++
@@ -449,18 +444,4 @@ func (s *fleetSum) finish() {
 	if !s.unpriced {
 		s.Before, s.After = &s.before, &s.after
 	}
-}
-
-// planDigest covers what a plan does: actions, services, nodes by number, and their order. It is
-// the same for plans of clusters alike, whatever their ids and revisions are.
-func planDigest(plan loom.Plan) string {
-	h := sha256.New()
-	fmt.Fprintf(h, "%s\n", plan.Action)
-	for _, t := range plan.Tasks {
-		fmt.Fprintf(h, "%d %d %q %s %t\n", t.Number, t.NodeNumber, t.Service, t.Action, t.Old)
-	}
-	for _, e := range plan.Edges {
-		fmt.Fprintf(h, "%d %d\n", e.From, e.To)
-	}
-	return hex.EncodeToString(h.Sum(nil))
 }

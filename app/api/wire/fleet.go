@@ -136,6 +136,9 @@ const (
 // FleetMarkdown is a fleet preview as Markdown, for a comment on a change of the catalog: counts,
 // price, and a row for each group with at most 50 names; at most 60,000 characters.
 func FleetMarkdown(p clusters.FleetPreview) string {
+	if p.Clusters == 0 {
+		return "### Effect on clusters\n\nNo clusters are affected.\n"
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "### Effect on %s\n\n", plural(p.Clusters, "cluster"))
 	var counts []string
