@@ -36,6 +36,13 @@ func TestCatalogByForms(t *testing.T) {
 		w.post("admin", check+"/name", url.Values{"name": {"fresh"}}).is(http.StatusOK, "already")
 		w.post("ana", list, url.Values{"body": {document}}).is(http.StatusForbidden)
 
+		versions := route.AdminEntryVersions(kind, "fresh")
+		if kind.Releasable() {
+			w.press("admin", versions, "Withdraw").goesTo(versions)
+			w.press("admin", versions, "Release").goesTo(versions)
+			w.press("admin", at+"/edit", "Preview effect").is(http.StatusOK, "Effect on clusters")
+		}
+		w.press("admin", route.AdminEntryVersion(kind, "fresh", 1), "Save message", "message", "Old.").goesTo(versions)
 		w.press("admin", at+"/edit", "Save as new version").goesTo(at + ".*")
 		w.press("admin", at, "Deprecate").goesTo(at)
 		w.get("admin", at).is(http.StatusOK, "Undeprecate")
