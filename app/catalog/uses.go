@@ -72,6 +72,20 @@ func (c *Catalog) Uses(ctx context.Context, actor loom.Actor, kind loom.EntityKi
 	if s, ok := entry.(*loom.Service); ok {
 		names = offers(*s)
 	}
+	uses, err := namedBy(ctx, stored, kind, name, names)
+	if err != nil {
+		return nil, err
+	}
+	clusters, err := store.ClustersMadeFrom(ctx, c.db, actor.Tenant, store.SeenBy(actor), kind, name)
+	for _, id := range clusters {
+		uses = append(uses, Use{Kind: KindCluster, Name: id.String()})
+	}
+	return uses, err
+}
+
+// namedBy lists where entries name one of a kind, kind by kind; provided are names under which it
+// is found as well.
+func namedBy(ctx context.Context, stored []store.StoredEntry, kind loom.EntityKind, name string, provided map[string]bool) ([]Use, error) {
 	byKind := map[loom.EntityKind][]Use{}
 	for _, s := range stored {
 		if err := ctx.Err(); err != nil {
@@ -82,7 +96,7 @@ func (c *Catalog) Uses(ctx context.Context, actor loom.Actor, kind loom.EntityKi
 			continue // an entry that names itself
 		}
 		for _, r := range references(s.Entry) {
-			if r.kind == kind && (r.name == name || r.provided && names[r.name]) {
+			if r.kind == kind && (r.name == name || r.provided && provided[r.name]) {
 				byKind[s.Kind] = append(byKind[s.Kind], Use{Kind: s.Kind, Name: user, Field: r.field})
 			}
 		}
@@ -91,9 +105,5 @@ func (c *Catalog) Uses(ctx context.Context, actor loom.Actor, kind loom.EntityKi
 	for _, k := range loom.TenantKinds {
 		uses = append(uses, byKind[k]...)
 	}
-	clusters, err := store.ClustersMadeFrom(ctx, c.db, actor.Tenant, store.SeenBy(actor), kind, name)
-	for _, id := range clusters {
-		uses = append(uses, Use{Kind: KindCluster, Name: id.String()})
-	}
-	return uses, err
+	return uses, nil
 }

@@ -29,20 +29,15 @@ func (c *Catalog) newest(ctx context.Context, actor loom.Actor, kinds ...loom.En
 // Entry returns one version of an entry, 0 for the newest that the actor sees: administrators see
 // all, others those that are released. NotFound.
 func (c *Catalog) Entry(ctx context.Context, actor loom.Actor, kind loom.EntityKind, name string, version int) (loom.Entry, loom.VersionInfo, error) {
-	read := store.CatalogEntry
-	if !seesUnreleased(actor) {
-		read = store.ReleasedCatalogEntry
-	}
-	return c.entry(ctx, actor, kind, name, version, read)
+	return c.entry(ctx, actor, kind, name, version, !seesUnreleased(actor))
 }
 
 // Released returns an entry in its newest released version: what new clusters are made of. NotFound.
 func (c *Catalog) Released(ctx context.Context, actor loom.Actor, kind loom.EntityKind, name string) (loom.Entry, loom.VersionInfo, error) {
-	return c.entry(ctx, actor, kind, name, 0, store.ReleasedCatalogEntry)
+	return c.entry(ctx, actor, kind, name, 0, true)
 }
 
-func (c *Catalog) entry(ctx context.Context, actor loom.Actor, kind loom.EntityKind, name string, version int,
-	read func(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, kind loom.EntityKind, name string, version int) (store.StoredEntry, error)) (loom.Entry, loom.VersionInfo, error) {
+func (c *Catalog) entry(ctx context.Context, actor loom.Actor, kind loom.EntityKind, name string, version int, released bool) (loom.Entry, loom.VersionInfo, error) {
 	tenant, err := readTenant(actor, kind)
 	if err != nil {
 		return nil, loom.VersionInfo{}, err
@@ -52,6 +47,10 @@ func (c *Catalog) entry(ctx context.Context, actor loom.Actor, kind loom.EntityK
 	}
 	if len(loom.CheckName("name", name)) > 0 {
 		return nil, loom.VersionInfo{}, loom.NewError(loom.NotFound, "There is no %s of that name.", kind.Word())
+	}
+	read := store.CatalogEntry
+	if released {
+		read = store.ReleasedCatalogEntry
 	}
 	stored, err := read(ctx, c.db, tenant, kind, name, version)
 	return stored.Entry, stored.VersionInfo, err
@@ -94,7 +93,7 @@ func (c *Catalog) ReleaseVersion(ctx context.Context, actor loom.Actor, kind loo
 		return err
 	}
 	return c.changeVersion(ctx, tenant, kind, name, version, func(tx *sqlx.Tx, stored store.StoredEntry) error {
-		if !released {
+		if !released && stored.Released {
 			if err := c.mayWithdraw(ctx, tx, tenant, stored); err != nil {
 				return err
 			}
@@ -125,14 +124,14 @@ func (c *Catalog) mayWithdraw(ctx context.Context, tx *sqlx.Tx, tenant loom.Tena
 	if err != nil {
 		return err
 	}
+	uses, err := namedBy(ctx, stored, of.Kind, name, nil)
+	if err != nil {
+		return err
+	}
 	var users []string
-	for _, s := range stored {
-		user := s.Entry.Meta().Name
-		if s.Kind == of.Kind && user == name {
-			continue
-		}
-		if slices.ContainsFunc(references(s.Entry), func(r reference) bool { return r.kind == of.Kind && r.name == name }) {
-			users = append(users, fmt.Sprintf("%s “%s”", s.Kind.Word(), user))
+	for _, use := range uses {
+		if text := fmt.Sprintf("%s “%s”", use.Kind.Word(), use.Name); !slices.Contains(users, text) {
+			users = append(users, text)
 		}
 	}
 	if len(users) == 0 {

@@ -206,15 +206,16 @@ func convertCatalog(rows []catalogRow) ([]StoredEntry, error) {
 	return entries, nil
 }
 
-// Clusters keep versions of their template and of their services.
+// Clusters keep versions of their template and of their services; they are counted in one go.
 const catalogVersions = `
-SELECT ` + versionColumns + `, CASE kind
-    WHEN 'clustertemplates' THEN (SELECT count(*) FROM clusters c WHERE c.tenant_id = v.tenant_id AND c.status <> 'terminated'
-        AND c.template_name = v.name AND c.template_version = v.version)
-    WHEN 'services' THEN (SELECT count(*) FROM clusters c WHERE c.tenant_id = v.tenant_id AND c.status <> 'terminated'
-        AND jsonb_exists(c.services, v.name) AND (c.services->v.name->>'version')::int = v.version)
-    ELSE 0 END AS clusters
-FROM catalog_versions v
+WITH used AS (
+    SELECT CASE $2 WHEN 'clustertemplates' THEN c.template_version ELSE (c.services->$3->>'version')::int END AS version, count(*) AS clusters
+    FROM clusters c
+    WHERE c.tenant_id = $1 AND c.status <> 'terminated'
+      AND CASE $2 WHEN 'clustertemplates' THEN c.template_name = $3 WHEN 'services' THEN c.service_names @> ARRAY[$3] ELSE false END
+    GROUP BY 1)
+SELECT ` + versionColumns + `, coalesce(used.clusters, 0) AS clusters
+FROM catalog_versions v LEFT JOIN used USING (version)
 WHERE tenant_id = $1 AND kind = $2 AND name = $3 AND (released OR NOT $4)
 ORDER BY version DESC`
 

@@ -172,6 +172,23 @@ type VersionRow struct {
 	ClustersHref string
 }
 
+// act is what can be done with a version: withdraw a released one, release another.
+func (v VersionRow) act() string {
+	if v.Released {
+		return VersionWithdraw
+	}
+	return VersionRelease
+}
+
+func (v VersionRow) actButton() ui.ButtonModel {
+	b := ui.ButtonModel{Label: "Release", Busy: "Releasing…", Small: true, Submit: true}
+	if v.Released {
+		b.Label, b.Busy = "Withdraw", "Withdrawing…"
+	}
+	b.Attrs = versionLabel(b.Label, v.Version)
+	return b
+}
+
 // UsesModel lists what names an entry.
 type UsesModel struct {
 	HeadModel
