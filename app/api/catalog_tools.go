@@ -177,6 +177,10 @@ func (a *api) importCatalog(w http.ResponseWriter, r *http.Request, actor loom.A
 	if err != nil {
 		return err
 	}
+	dry, all := dryRun != nil && *dryRun, fleet != nil && *fleet
+	if all && !dry {
+		return loom.InvalidFields([]loom.FieldError{{Field: "fleet", Message: "Only a dry run says what an import does to clusters. Set dryRun=true, or leave fleet out."}})
+	}
 	httpx.Upload(r)
 	body, err := readLimited(w, r, maxImport)
 	if err != nil {
@@ -186,12 +190,12 @@ func (a *api) importCatalog(w http.ResponseWriter, r *http.Request, actor loom.A
 	if err != nil {
 		return err
 	}
-	if dryRun != nil && *dryRun {
+	if dry {
 		report, err := a.Catalog.CompareImport(r.Context(), actor, bundle, mode)
 		if err != nil {
 			return err
 		}
-		if fleet == nil || !*fleet {
+		if !all {
 			return answer(w, r, wire.NewImportReport(report))
 		}
 		p, err := a.fleetOf(r, actor, bundle, report)
@@ -201,6 +205,7 @@ func (a *api) importCatalog(w http.ResponseWriter, r *http.Request, actor loom.A
 		if accepted(r, mediaJSON, mediaMarkdown) == mediaMarkdown {
 			return answerFleet(w, r, p)
 		}
+		w.Header().Add("Vary", "Accept")
 		out, shown := wire.NewImportReport(report), wire.NewFleetPreview(p)
 		out.Fleet = &shown
 		return answer(w, r, out)

@@ -47,7 +47,7 @@ func (a *api) fleetOf(r *http.Request, actor loom.Actor, b catalog.Bundle, repor
 func answerFleet(w http.ResponseWriter, r *http.Request, p clusters.FleetPreview) error {
 	w.Header().Add("Vary", "Accept")
 	if accepted(r, mediaJSON, mediaMarkdown) == mediaMarkdown {
-		return answerBytes(w, r, []byte(wire.FleetMarkdown(p)), mediaMarkdown, "")
+		return answerBytes(w, r, []byte(p.Markdown()), mediaMarkdown, "")
 	}
 	return answer(w, r, wire.NewFleetPreview(p))
 }

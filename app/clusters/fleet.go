@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -30,6 +31,13 @@ const (
 
 // Effects are all effects, the weakest first.
 var Effects = []Effect{EffectUnaffected, EffectInPlace, EffectRestart, EffectReplace, EffectImpossible}
+
+var effectWords = map[Effect]string{
+	EffectUnaffected: "unaffected", EffectInPlace: "in place", EffectRestart: "restart", EffectReplace: "replace machines", EffectImpossible: "impossible",
+}
+
+// Word is the effect in words: "in place".
+func (e Effect) Word() string { return effectWords[e] }
 
 // FleetKinds are the kinds of changes that a fleet preview is about.
 var FleetKinds = []loom.ChangeKind{loom.ChangeUpdate, loom.ChangeAddServices, loom.ChangeConfigure, loom.ChangeRestart}
@@ -86,6 +94,29 @@ type FleetGroup struct {
 	Members  []FleetMember
 }
 
+// Why says in a few words what the effect is about: nodes, services, or the reason why the change
+// is impossible.
+func (g *FleetGroup) Why() string {
+	switch {
+	case g.Replaced > 0:
+		return count(g.Replaced, "node")
+	case len(g.Services) > 0:
+		return loom.And(g.Services)
+	}
+	return g.Reason
+}
+
+// Summary counts the clusters by effect, the strongest first: "3 impossible, 380 restart".
+func (p *FleetPreview) Summary() string {
+	var counts []string
+	for _, e := range slices.Backward(Effects) {
+		if n := p.Counts[e]; n > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", n, e.Word()))
+		}
+	}
+	return strings.Join(counts, ", ")
+}
+
 // FleetMember is a cluster of a group.
 type FleetMember struct {
 	ID   loom.ClusterID
@@ -106,8 +137,9 @@ func (u *Clusters) FleetPreview(ctx context.Context, actor loom.Actor, in FleetI
 	if err := actor.May(loom.Publish.Reading(), actor.InTenant()); err != nil {
 		return p, err
 	}
+	in.Change = in.request()
 	f := store.ClusterFilter{Viewer: store.SeenBy(actor), Statuses: slices.DeleteFunc(slices.Clone(loom.ClusterStatuses), func(s loom.ClusterStatus) bool { return s == loom.ClusterTerminated })}
-	if err := loom.InvalidFields(append(checkFleet(&in), readSearch(in.Q, &f)...)); err != nil {
+	if err := loom.InvalidFields(append(checkFleet(in), readSearch(in.Q, &f)...)); err != nil {
 		return p, err
 	}
 	if !u.fleets.Try(actor.Tenant) {
@@ -127,10 +159,20 @@ func (u *Clusters) FleetPreview(ctx context.Context, actor loom.Actor, in FleetI
 	return p, err
 }
 
-// checkFleet finds what is wrong with a request whatever the clusters are.
-func checkFleet(in *FleetInput) []loom.FieldError {
-	change := &in.Change
+// request is the request with the drafts among the entries, in the order given.
+func (in *FleetInput) request() PreviewInput {
+	change := in.Change
 	change.ProviderFields, change.Cluster = nil, 0
+	change.Change.Entries = slices.Clone(change.Change.Entries)
+	for _, d := range in.Drafts {
+		change.Change.Entries = append(change.Change.Entries, EntryVersion{Kind: d.Kind, Name: d.Entry.Meta().Name})
+	}
+	return change
+}
+
+// checkFleet finds what is wrong with a request whatever the clusters are.
+func checkFleet(in FleetInput) []loom.FieldError {
+	change := in.Change
 	if !slices.Contains(FleetKinds, change.Kind) {
 		words := make([]string, len(FleetKinds))
 		for i, k := range FleetKinds {
@@ -141,11 +183,8 @@ func checkFleet(in *FleetInput) []loom.FieldError {
 	if len(in.Drafts) > 0 && change.Kind != loom.ChangeUpdate {
 		return []loom.FieldError{{Field: "entries", Message: "Only an update brings entries."}}
 	}
-	for _, d := range in.Drafts {
-		change.Change.Entries = append(change.Change.Entries, EntryVersion{Kind: d.Kind, Name: d.Entry.Meta().Name})
-	}
 	if check := kinds[change.Kind].check; check != nil {
-		return check(*change)
+		return check(change)
 	}
 	return nil
 }
@@ -342,11 +381,7 @@ func refusalReason(err error) string {
 	if len(reasons) == 0 {
 		return e.Message
 	}
-	text := reasons[0]
-	for _, r := range reasons[1:] {
-		text += " " + r
-	}
-	return text
+	return strings.Join(reasons, " ")
 }
 
 // fleetSum puts the effects on clusters together.

@@ -252,3 +252,34 @@ func TestFleetPreviewSaysWhatPreviewsSay(t *testing.T) {
 		}
 	}
 }
+
+// TestFleetMarkdown: names are escaped, long lists are cut, and the text has a bound.
+func TestFleetMarkdown(t *testing.T) {
+	t.Parallel()
+	p := clusters.FleetPreview{Clusters: 1, Counts: map[clusters.Effect]int{clusters.EffectRestart: 1}, Groups: []clusters.FleetGroup{
+		{Effect: clusters.EffectRestart, Services: []string{"a|b"}, Members: []clusters.FleetMember{{ID: 1, Name: "*x*\n<b>"}}}}}
+	if text := p.Markdown(); !strings.Contains(text, `| restart | a\|b | 1: \*x\* \<b\> |`) {
+		t.Error(text)
+	}
+	many := clusters.FleetPreview{Clusters: 60_000, Counts: map[clusters.Effect]int{clusters.EffectImpossible: 60_000}}
+	for n := range 1000 {
+		many.Entries = append(many.Entries, store.EntryVersion{Kind: loom.KindService, Name: strings.Repeat("_", 255), Version: 1})
+		g := clusters.FleetGroup{Effect: clusters.EffectImpossible, Reason: fmt.Sprint("Reason ", n)}
+		for i := range 60 {
+			g.Members = append(g.Members, clusters.FleetMember{ID: loom.ClusterID(i), Name: "cluster"})
+		}
+		many.Groups = append(many.Groups, g)
+	}
+	text := many.Markdown()
+	if n := len([]rune(text)); n > 60_000 {
+		t.Errorf("%d characters", n)
+	}
+	for _, want := range []string{"and 950 more", "and 10 more", "more groups are left out."} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the Markdown lacks %q", want)
+		}
+	}
+	if text := (&clusters.FleetPreview{}).Markdown(); !strings.Contains(text, "No clusters are affected.") {
+		t.Error(text)
+	}
+}

@@ -2,10 +2,6 @@ package wire
 
 import (
 	"encoding/json"
-	"fmt"
-	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"loom/app/catalog"
 	"loom/app/clusters"
@@ -125,92 +121,4 @@ func NewFleetPreview(p clusters.FleetPreview) FleetPreview {
 		out.Groups = append(out.Groups, group)
 	}
 	return out
-}
-
-// Bounds of a fleet preview as Markdown.
-const (
-	markdownNames = 50
-	markdownSize  = 60_000
-)
-
-// FleetMarkdown is a fleet preview as Markdown, for a comment on a change of the catalog: counts,
-// price, and a row for each group with at most 50 names; at most 60,000 characters.
-func FleetMarkdown(p clusters.FleetPreview) string {
-	if p.Clusters == 0 {
-		return "### Effect on clusters\n\nNo clusters are affected.\n"
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "### Effect on %s\n\n", plural(p.Clusters, "cluster"))
-	var counts []string
-	for _, e := range slices.Backward(clusters.Effects) {
-		if n := p.Counts[e]; n > 0 {
-			counts = append(counts, fmt.Sprintf("%d %s", n, effectWord(e)))
-		}
-	}
-	if len(counts) > 0 {
-		b.WriteString(strings.Join(counts, ", "))
-		if p.Before != nil {
-			fmt.Fprintf(&b, ", %+.2f an hour", *p.After-*p.Before)
-		}
-		b.WriteString(".\n")
-	}
-	for _, e := range p.Entries {
-		fmt.Fprintf(&b, "\n- %s %s v%d", e.Kind.Word(), markdownText(e.Name), e.Version)
-	}
-	if len(p.Groups) > 0 {
-		b.WriteString("\n\n| Effect | Why | Clusters |\n|---|---|---|\n")
-	}
-	const rest = "\n%d more groups are left out.\n"
-	for i, g := range p.Groups {
-		row := markdownRow(g)
-		if utf8.RuneCountInString(b.String())+utf8.RuneCountInString(row)+len(rest) > markdownSize {
-			fmt.Fprintf(&b, rest, len(p.Groups)-i)
-			break
-		}
-		b.WriteString(row)
-	}
-	return b.String()
-}
-
-func markdownRow(g clusters.FleetGroup) string {
-	why := markdownText(g.Reason)
-	switch {
-	case g.Replaced > 0:
-		why = plural(g.Replaced, "node") + " replaced"
-	case len(g.Services) > 0:
-		why = "restarts " + markdownText(loom.And(g.Services))
-	}
-	names := make([]string, 0, markdownNames+1)
-	for _, m := range g.Members[:min(len(g.Members), markdownNames)] {
-		names = append(names, markdownText(m.Name))
-	}
-	if more := len(g.Members) - markdownNames; more > 0 {
-		names = append(names, fmt.Sprintf("and %d more", more))
-	}
-	return fmt.Sprintf("| %s | %s | %d: %s |\n", effectWord(g.Effect), why, len(g.Members), strings.Join(names, ", "))
-}
-
-func effectWord(e clusters.Effect) string { return strings.ReplaceAll(string(e), "_", " ") }
-
-func plural(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
-}
-
-// markdownText escapes a text for a cell of a table.
-func markdownText(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		switch {
-		case r == '\n' || r == '\r':
-			b.WriteByte(' ')
-			continue
-		case strings.ContainsRune("\\`*_{}[]<>()#+-.!|&~@", r) && r != '.' && r != '-' && r != '(' && r != ')':
-			b.WriteByte('\\')
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
 }

@@ -3,7 +3,6 @@ package catalog
 import (
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/a-h/templ"
 
@@ -59,24 +58,13 @@ func (s *Server) fleetModel(r *http.Request, actor loom.Actor, d draft) (adminvi
 // fleetNames is how many clusters of a group are named.
 const fleetNames = 50
 
-var effectWords = map[clusters.Effect]string{
-	clusters.EffectUnaffected: "unaffected", clusters.EffectInPlace: "in place", clusters.EffectRestart: "restart",
-	clusters.EffectReplace: "replace machines", clusters.EffectImpossible: "impossible",
-}
-
 // fleetOf puts a fleet preview in words.
 func fleetOf(p clusters.FleetPreview) adminview.FleetModel {
 	if p.Clusters == 0 {
 		return adminview.FleetModel{Text: "No clusters"}
 	}
 	var m adminview.FleetModel
-	var counts []string
-	for _, e := range clusters.Effects {
-		if n := p.Counts[e]; n > 0 {
-			counts = append(counts, fmt.Sprintf("%d %s", n, effectWords[e]))
-		}
-	}
-	m.Text = strings.Join(counts, ", ")
+	m.Text = p.Summary()
 	if p.Before != nil && *p.Before != *p.After {
 		m.Price = fmt.Sprintf("%+.2f an hour", *p.After-*p.Before)
 	}
@@ -84,14 +72,8 @@ func fleetOf(p clusters.FleetPreview) adminview.FleetModel {
 		if g.Effect == clusters.EffectUnaffected {
 			continue
 		}
-		group := adminview.FleetGroup{Text: fmt.Sprintf("%d %s", len(g.Members), effectWords[g.Effect]), Why: g.Reason, Bad: g.Effect == clusters.EffectImpossible,
+		group := adminview.FleetGroup{Text: fmt.Sprintf("%d %s", len(g.Members), g.Effect.Word()), Why: g.Why(), Bad: g.Effect == clusters.EffectImpossible,
 			More: max(len(g.Members)-fleetNames, 0)}
-		switch {
-		case g.Replaced > 0:
-			group.Why = ui.Count(g.Replaced, "machine", "machines")
-		case len(g.Services) > 0:
-			group.Why = loom.And(g.Services)
-		}
 		for _, c := range g.Members[:min(len(g.Members), fleetNames)] {
 			group.Clusters = append(group.Clusters, adminview.FleetCluster{Name: c.Name, Href: route.Cluster(c.ID)})
 		}
