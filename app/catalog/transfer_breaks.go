@@ -72,8 +72,7 @@ func (t *Transfer) find(ctx context.Context, was, is *finder, report Report) err
 // maxBlamed is of how many broken entries is told which entries of the bundle they need.
 const maxBlamed = 200
 
-// blame tells which entries of the bundle what breaks depends on, now or then, and the other
-// way around.
+// blame finds the entries of the bundle that each finding depends on, before or after the import.
 func (t *Transfer) blame(was, is *finder) {
 	place := map[EntryName]int{}
 	for i, e := range t.Entries {

@@ -46,10 +46,10 @@ func TestUnreleasedVersions(t *testing.T) {
 	}
 	infos, err := b.Versions(b.ctx, b.user, loom.KindService, "web")
 	if err != nil || len(infos) != 1 || infos[0].Version != 1 || !infos[0].Released {
-		t.Errorf("a user is told of %+v, %v", infos, err)
+		t.Errorf("a user gets the versions %+v, %v", infos, err)
 	}
 	if infos, err = b.Versions(b.ctx, b.admin, loom.KindService, "web"); err != nil || len(infos) != 2 || infos[0].Released {
-		t.Errorf("an administrator is told of %+v, %v", infos, err)
+		t.Errorf("an administrator gets the versions %+v, %v", infos, err)
 	}
 	if err := b.ReleaseVersion(b.ctx, b.user, loom.KindService, "web", 2, true); !errors.Is(err, loom.Forbidden) {
 		t.Errorf("a user releases: %v", err)
@@ -66,7 +66,7 @@ func TestUnreleasedVersions(t *testing.T) {
 		t.Errorf("%d audit rows of the release, want 1", n)
 	}
 	if err := b.ReleaseVersion(b.ctx, b.admin, loom.KindService, "web", 3, true); !errors.Is(err, loom.NotFound) {
-		t.Errorf("releasing what is not there: %v", err)
+		t.Errorf("releasing a version that does not exist: %v", err)
 	}
 	err = saveUnreleased(loom.KindProvider, `{"name": "lab", "providertype": "fake"}`)
 	if e := loom.AsError(err); e == nil || len(e.Fields) != 1 || e.Fields[0].Field != "release" {
@@ -84,7 +84,7 @@ func TestImportsAreReleased(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := b.Entry(b.ctx, b.user, loom.KindService, "web", 0); !errors.Is(err, loom.NotFound) {
-		t.Fatalf("a user sees what was never released: %v", err)
+		t.Fatalf("a user sees an entry without a released version: %v", err)
 	}
 	bundle := catalog.Bundle{Entries: map[loom.EntityKind][]loom.Entry{loom.KindService: {entry}}}
 	if _, err := b.Import(b.ctx, b.admin, bundle, catalog.Merge); err != nil {

@@ -61,7 +61,7 @@ func TestOnlyReleasedVersions(t *testing.T) {
 	wantKind(t, err, loom.NotFound)
 }
 
-// TestWithdrawnVersionsAreStale: a preview of what was withdrawn in between is not applied.
+// TestWithdrawnVersionsAreStale: a preview of a version that has been withdrawn since is not applied.
 func TestWithdrawnVersionsAreStale(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

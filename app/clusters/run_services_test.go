@@ -51,7 +51,7 @@ func TestServicesWithTheirClosure(t *testing.T) {
 		{loom.ChangeStop, run, "web", "stop web", []string{"change web started stopped "}},
 		{loom.ChangeStart, run, "web", "start db, start web", []string{"change db started started “web” needs it to run.", "change web started started "}},
 		{loom.ChangeStart, run, "db", "start db", []string{"change db started started "}},
-		// What was stopped with it starts with it; what somebody stopped alone does not.
+		// Services that its stop took along start with it; one that was stopped alone does not.
 		{loom.ChangeStart, stopped, "db", "start db, start web", []string{"change db stopped started ", "change web stopped started It needs “db” to run."}},
 		{loom.ChangeStart, webStopped, "db", "start db", []string{"change db started started "}},
 		{loom.ChangeRestart, run, "db", "stop web, stop db, start db, start web", []string{"restart db   ", "restart web   It needs “db” to run."}},

@@ -43,7 +43,7 @@ func TestSeveralClustersByForms(t *testing.T) {
 	w.get("admin", route.Cluster(one.Cluster)).is(http.StatusOK, "<h2>Delete</h2>")
 	w.get("admin", remove).is(http.StatusOK, "one").lacks("Delete 2 clusters")
 	w.post("eve", strings.TrimSuffix(remove, both), url.Values{"id": {one.Cluster.String() + ".1"}, "confirm": {"delete 1 cluster"}}).is(http.StatusOK, "Nothing was done.")
-	// What came of it is read again, as it is by then.
+	// The result page reads the clusters again.
 	now := route.Query(route.ClustersRows(), "only", one.Cluster.String()+","+two.Cluster.String())
 	w.part("admin", now, "list").is(http.StatusOK, "Deleting", `hx-get="`+strings.ReplaceAll(now, "&", "&amp;")+`"`)
 	w.finish(one, loom.ClusterTerminated)

@@ -9,7 +9,7 @@ import (
 )
 
 // TestTemplateFormFits: no part of the form of web-cluster is longer than a screen and a half, and
-// what keeps it from being saved is told in its bar.
+// its bar says what keeps it from being saved.
 func TestTemplateFormFits(t *testing.T) {
 	t.Parallel()
 	w := newWalker(t, browser.Options{Width: 1440})

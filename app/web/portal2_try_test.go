@@ -13,9 +13,9 @@ import (
 	"loom/views/ui"
 )
 
-// TestTryTellsOnce: notes about one service are one note, which adds it; sizes of one pattern are
+// TestTrySaysOnce: notes about one service are one note, which adds it; sizes of one pattern are
 // one line.
-func TestTryTellsOnce(t *testing.T) {
+func TestTrySaysOnce(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)
 	v := r.signedIn("demo", "admin")

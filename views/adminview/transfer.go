@@ -56,8 +56,8 @@ type FoundModel struct {
 	Groups    []FindingGroup
 }
 
-// ContentsModel is entries of a bundle of which the same is to be said, behind a fold: a table
-// with the choices, or only their names.
+// ContentsModel is a fold with entries of a bundle in one state: a table with the choices, or only
+// their names.
 type ContentsModel struct {
 	ID, Title string
 	Count     int

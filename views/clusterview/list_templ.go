@@ -376,7 +376,7 @@ func ListRows(m ListTable) templ.Component {
 	})
 }
 
-// BulkDonePage shows the clusters to which something was done as they are now, and tells of the others.
+// BulkDonePage shows the changed clusters as they are now, and the others with the reason.
 func BulkDonePage(m sharedview.DoneModel, now ListTable) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -65,7 +65,7 @@ func (m BulkModel) some() bool {
 	return slices.ContainsFunc(m.Rows, func(r BulkRow) bool { return r.Key != "" })
 }
 
-// DoneModel tells what came of it, below rows as they are now where there are such.
+// DoneModel holds the results, below the rows of changed objects if there are any.
 type DoneModel struct {
 	Noun    string
 	Title   string

@@ -211,8 +211,8 @@ func (m SizesModel) labelled(row int) bool {
 	return row%every == 0
 }
 
-// sizeSpan is neighboring sizes that have none for the same reason, or of which each has one
-// node more than the one before.
+// sizeSpan is a range of sizes: all impossible for the same reason, or each with one node more than
+// the one before.
 type sizeSpan struct {
 	SizeRow
 	last int

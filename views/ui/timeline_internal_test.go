@@ -2,7 +2,7 @@ package ui
 
 import "testing"
 
-// What is short stands as one word, without a gap where it could have been cut.
+// Short labels have no gap where they could be cut.
 func TestTimelineLabels(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{"confirm": "conf\u200birm", "start haproxy": "start\u200b hapr\u200boxy", "boot": "boot"} {

@@ -55,8 +55,8 @@ func (t relations) names(doc *form.Doc) []string {
 	return names
 }
 
-// Read implements form.Part: what was ticked is added to a list, and what is not any more is
-// taken out; all else that the list holds stays.
+// Read implements form.Part: ticked services are added to a list and unticked ones removed;
+// everything else in the list stays.
 func (t relations) Read(in *form.Input) {
 	rows := t.names(in.Doc)
 	for _, list := range relationLists {

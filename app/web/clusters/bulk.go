@@ -207,7 +207,7 @@ func (c chosen) each(changed []sharedview.DoneRow, do func(loom.ClusterSummary) 
 	return done, left, nil
 }
 
-// bulkEach does something to each of the clusters, and tells what came of it.
+// bulkEach does something to each of the clusters, and shows the results.
 func (s *Server) bulkEach(w http.ResponseWriter, r *http.Request, actor loom.Actor, title, said string, c chosen, changed []sharedview.DoneRow, do func(loom.ClusterSummary) error) error {
 	done, left, err := c.each(changed, do)
 	if err != nil {
@@ -216,7 +216,7 @@ func (s *Server) bulkEach(w http.ResponseWriter, r *http.Request, actor loom.Act
 	return s.bulkDone(w, r, actor, title, said, c.back, done, left)
 }
 
-// bulkDone shows those to which something was done as they are now, and the others with the reason.
+// bulkDone shows the changed clusters as they are now, and the others with the reason.
 func (s *Server) bulkDone(w http.ResponseWriter, r *http.Request, actor loom.Actor, title, said, back string, done []loom.ClusterID, left []sharedview.DoneRow) error {
 	now, err := s.namedTable(r, actor, done)
 	if err != nil {
