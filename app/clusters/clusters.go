@@ -158,6 +158,11 @@ func (u *Clusters) MaySeeTopic(ctx context.Context, actor loom.Actor, topic stri
 	switch topic {
 	case "clusters", "tenant", "user:me":
 		return nil
+	case "rollouts":
+		if actor.May(loom.Operate.Reading(), actor.InTenant()) == nil {
+			return nil
+		}
+		return unknown
 	case "system":
 		if actor.May(loom.Install.Reading(), loom.Installation) == nil {
 			return nil
@@ -165,6 +170,13 @@ func (u *Clusters) MaySeeTopic(ctx context.Context, actor loom.Actor, topic stri
 		return unknown
 	}
 	kind, rest, _ := strings.Cut(topic, ":")
+	if kind == "rollout" {
+		number, _ := strconv.Atoi(rest)
+		if _, err := u.Rollout(ctx, actor, number); err != nil || strconv.Itoa(number) != rest {
+			return unknown
+		}
+		return nil
+	}
 	parts := strings.Split(rest, "/")
 	id, ok := loom.ParseClusterID(parts[0])
 	wanted := map[string]int{"cluster": 1, "op": 2, "log": 4}[kind]

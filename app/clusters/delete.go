@@ -85,7 +85,7 @@ func (u *Clusters) abortFirst(ctx context.Context, actor loom.Actor, id loom.Clu
 		if err != nil {
 			return none, err
 		}
-		if err := u.abort(ctx, tx, actor, &op); err != nil {
+		if err := u.abort(ctx, tx, actor, &op, fmt.Sprintf("Aborted by %s, to delete the cluster.", actor.User)); err != nil {
 			return none, err
 		}
 		if err := store.SetDeleteWanted(ctx, tx, actor.Tenant, id, actor.User); err != nil {
@@ -103,12 +103,12 @@ func (u *Clusters) abortFirst(ctx context.Context, actor loom.Actor, id loom.Clu
 	})
 }
 
-func (u *Clusters) abort(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, op *loom.Operation) error {
+func (u *Clusters) abort(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, op *loom.Operation, why string) error {
 	if op.Status.Final() || op.Status == loom.OperationFailing {
 		return nil
 	}
 	before := op.Status
-	if err := store.FailOperation(ctx, tx, op, fmt.Sprintf("Aborted by %s, to delete the cluster.", actor.User), true); err != nil {
+	if err := store.FailOperation(ctx, tx, op, why, true); err != nil {
 		return err
 	}
 	return store.InsertAudit(ctx, tx, loom.AuditEntry{

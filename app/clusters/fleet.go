@@ -3,6 +3,8 @@ package clusters
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -40,7 +42,7 @@ var effectWords = map[Effect]string{
 func (e Effect) Word() string { return effectWords[e] }
 
 // FleetKinds are the kinds of changes that a fleet preview is about.
-var FleetKinds = []loom.ChangeKind{loom.ChangeUpdate, loom.ChangeAddServices, loom.ChangeConfigure, loom.ChangeRestart}
+var FleetKinds = []loom.ChangeKind{loom.ChangeUpdate, loom.ChangeAddServices, loom.ChangeConfigure, loom.ChangeRestart, loom.ChangeRollback}
 
 // fleetTime is how long a fleet preview takes at most.
 const fleetTime = time.Minute
@@ -55,6 +57,8 @@ type FleetInput struct {
 	Change PreviewInput
 	// Drafts, of an update, are entries as they would be saved.
 	Drafts []Draft
+	// Rollout, of a rollback, is the number of the rollout that is rolled back.
+	Rollout int
 	// Q is a search in the words of the list of clusters, "" for all clusters.
 	Q string
 }
@@ -127,16 +131,24 @@ type FleetMember struct {
 type fleet struct {
 	world *world
 	files map[loom.ClusterID][]store.ChangedFile
+	// operations are, of a rollback, those that are rolled back.
+	operations map[loom.ClusterID]int
 }
 
 // FleetPreview works out what a change would do to each cluster, as a preview of that cluster alone
 // would say, and stores nothing. Errors: Forbidden for others than administrators; Invalid;
 // NotFound for a version of an entry; Throttled while others run; Unavailable after a minute.
 func (u *Clusters) FleetPreview(ctx context.Context, actor loom.Actor, in FleetInput) (FleetPreview, error) {
-	p := FleetPreview{Kind: in.Change.Kind, Q: in.Q, Counts: map[Effect]int{}}
 	if err := actor.May(loom.Publish.Reading(), actor.InTenant()); err != nil {
-		return p, err
+		return FleetPreview{}, err
 	}
+	return u.previewClusters(ctx, actor, in, func(loom.RolloutCluster) {})
+}
+
+// previewClusters is FleetPreview for whoever may; each is called with every cluster that the
+// change is about.
+func (u *Clusters) previewClusters(ctx context.Context, actor loom.Actor, in FleetInput, each func(c loom.RolloutCluster)) (FleetPreview, error) {
+	p := FleetPreview{Kind: in.Change.Kind, Q: in.Q, Counts: map[Effect]int{}}
 	in.Change = in.request()
 	f := store.ClusterFilter{Viewer: store.SeenBy(actor), Statuses: slices.DeleteFunc(slices.Clone(loom.ClusterStatuses), func(s loom.ClusterStatus) bool { return s == loom.ClusterTerminated })}
 	if err := loom.InvalidFields(append(checkFleet(in), readSearch(in.Q, &f)...)); err != nil {
@@ -151,7 +163,7 @@ func (u *Clusters) FleetPreview(ctx context.Context, actor loom.Actor, in FleetI
 	_, err := store.AtOneMoment(limited, u.db, func(tx *sqlx.Tx) (struct{}, error) {
 		at := *u
 		at.q = tx
-		return struct{}{}, at.previewFleet(limited, actor, in, f, &p)
+		return struct{}{}, at.previewFleet(limited, actor, in, f, newFleetSum(&p, each))
 	})
 	if err != nil && ctx.Err() == nil && limited.Err() != nil {
 		err = loom.NewError(loom.Unavailable, "The fleet preview took longer than a minute. Narrow it with a search.")
@@ -180,6 +192,9 @@ func checkFleet(in FleetInput) []loom.FieldError {
 		}
 		return []loom.FieldError{{Field: "kind", Message: fmt.Sprintf("The kind is one of %s.", loom.Or(words))}}
 	}
+	if change.Kind == loom.ChangeRollback && in.Rollout < 1 {
+		return []loom.FieldError{{Field: "request.rollout", Message: "Name the rollout to roll back by its number."}}
+	}
 	if len(in.Drafts) > 0 && change.Kind != loom.ChangeUpdate {
 		return []loom.FieldError{{Field: "entries", Message: "Only an update brings entries."}}
 	}
@@ -189,22 +204,30 @@ func checkFleet(in FleetInput) []loom.FieldError {
 	return nil
 }
 
-func (u *Clusters) previewFleet(ctx context.Context, actor loom.Actor, in FleetInput, f store.ClusterFilter, p *FleetPreview) error {
+func (u *Clusters) previewFleet(ctx context.Context, actor loom.Actor, in FleetInput, f store.ClusterFilter, sum *fleetSum) error {
 	w, err := u.readWorld(ctx, actor.Tenant, loom.TenantKinds...)
 	if err != nil {
 		return err
 	}
-	if p.Entries, err = u.overlay(ctx, actor.Tenant, w, in); err != nil {
+	if sum.Entries, err = u.overlay(ctx, actor.Tenant, w, in); err != nil {
 		return err
 	}
-	in.Change.Change.Entries = p.Entries
+	in.Change.Change.Entries = sum.Entries
 	ids, err := store.ClusterIDs(ctx, u.q, actor.Tenant, f)
 	if err != nil {
 		return err
 	}
-	p.Clusters = len(ids)
 	u.fleet = &fleet{world: w}
-	sum := newFleetSum(p)
+	if in.Change.Kind == loom.ChangeRollback {
+		if _, err := store.RolloutByNumber(ctx, u.q, actor.Tenant, in.Rollout); err != nil {
+			return noRollout(in.Rollout, err)
+		}
+		if u.fleet.operations, err = store.ChangedByRollout(ctx, u.q, actor.Tenant, in.Rollout); err != nil {
+			return err
+		}
+		ids = slices.DeleteFunc(ids, func(id loom.ClusterID) bool { return u.fleet.operations[id] == 0 })
+	}
+	sum.Clusters = len(ids)
 	for batch := range slices.Chunk(ids, fleetBatch) {
 		if err := u.previewBatch(ctx, actor, in.Change, batch, sum); err != nil {
 			return err
@@ -275,7 +298,10 @@ func (u *Clusters) previewBatch(ctx context.Context, actor loom.Actor, in Previe
 				return err
 			}
 		}
-		members := slices.DeleteFunc(nodes[cluster.ID], func(n loom.Node) bool { return n.Leaving })
+		members := living(nodes[cluster.ID])
+		if kinds[in.Kind].members == nil {
+			members = slices.DeleteFunc(members, func(n loom.Node) bool { return n.Leaving })
+		}
 		if err := u.previewMember(ctx, actor, in, cluster, members, op, sum); err != nil {
 			return err
 		}
@@ -285,32 +311,54 @@ func (u *Clusters) previewBatch(ctx context.Context, actor loom.Actor, in Previe
 
 // previewMember works out the effect on one cluster.
 func (u *Clusters) previewMember(ctx context.Context, actor loom.Actor, in PreviewInput, cluster loom.Cluster, nodes []loom.Node, latest *loom.Operation, sum *fleetSum) error {
-	if why := cluster.WhyNot(in.Kind, latest); why != "" {
-		sum.refused(cluster, nodes, whyCode(cluster), why)
+	in, code, why := u.fleet.requestOf(in, cluster, nodes, latest)
+	switch {
+	case code == upToDate:
+		sum.unaffected(cluster, nodes)
+		return nil
+	case code != "":
+		sum.refused(cluster, nodes, code, why)
 		return nil
 	}
-	if in.Kind == loom.ChangeUpdate && len(in.Change.Entries) > 0 {
-		in.Change.Entries = u.fleet.world.used(cluster, nodes, in.Change.Entries)
-		if len(in.Change.Entries) == 0 {
-			sum.unaffected(cluster, nodes)
-			return nil
-		}
-	}
-	in.Cluster = cluster.ID
 	c, err := u.changeAt(ctx, actor, in, cluster, nodes)
-	switch {
-	case err == nil:
-		sum.planned(cluster, c)
-	case errors.Is(err, errUpToDate):
-		sum.unaffected(cluster, nodes)
-	default:
-		code := refusalCode(cluster, err)
-		if code == "" {
-			return err
-		}
-		sum.refused(cluster, nodes, code, refusalReason(err))
+	if err == nil {
+		sum.planned(cluster, nodes, c)
+		return nil
 	}
+	if code, why = refusal(cluster, err); code == "" {
+		return err
+	}
+	if code == upToDate {
+		sum.unaffected(cluster, nodes)
+		return nil
+	}
+	sum.refused(cluster, nodes, code, why)
 	return nil
+}
+
+// upToDate is the code of a cluster on which a change has nothing to do.
+const upToDate = "up to date"
+
+// requestOf is the request for one of many clusters, or the code and the reason why there is none.
+// latest is the newest operation of the cluster that began.
+func (f *fleet) requestOf(in PreviewInput, cluster loom.Cluster, nodes []loom.Node, latest *loom.Operation) (of PreviewInput, code, why string) {
+	in.Cluster = cluster.ID
+	if why := cluster.WhyNot(in.Kind, latest); why != "" {
+		return in, whyCode(cluster), why
+	}
+	if in.Kind == loom.ChangeRollback {
+		in.Change.Operation = f.operations[cluster.ID]
+		if latest != nil && latest.Ref.Number != in.Change.Operation {
+			return in, "state", fmt.Sprintf("Operation %d came after operation %d.", latest.Ref.Number, in.Change.Operation)
+		}
+	}
+	if in.Kind == loom.ChangeUpdate && len(in.Change.Entries) > 0 {
+		in.Change.Entries = f.world.used(cluster, nodes, in.Change.Entries)
+		if len(in.Change.Entries) == 0 {
+			return in, upToDate, ""
+		}
+	}
+	return in, "", ""
 }
 
 // used are those of the entries that a cluster is made of.
@@ -339,28 +387,29 @@ func whyCode(c loom.Cluster) string {
 	return "state"
 }
 
-// refusalCode says of what kind an error about a cluster is, "" for one that is not about it.
-func refusalCode(cluster loom.Cluster, err error) string {
+// refusal says of what kind an error about a cluster is, and why the change is refused. The code
+// is "" for an error that is not about the cluster.
+func refusal(cluster loom.Cluster, err error) (code, why string) {
 	e := loom.AsError(err)
-	switch e.Kind {
-	case loom.Unsolvable:
-		return "unsolvable"
-	case loom.Exhausted:
-		return "quota"
-	case loom.NotFound:
-		return "gone"
-	case loom.Conflict:
-		if cluster.Protected {
-			return "protected"
-		}
-		return "state"
-	case loom.Invalid:
-		if len(e.Missing) > 0 {
-			return "credentials"
-		}
-		return "parameters"
+	switch {
+	case errors.Is(err, errUpToDate):
+		code = upToDate
+	case e.Kind == loom.Unsolvable:
+		code = "unsolvable"
+	case e.Kind == loom.Exhausted:
+		code = "quota"
+	case e.Kind == loom.NotFound:
+		code = "gone"
+	case e.Kind == loom.Conflict && cluster.Protected:
+		code = "protected"
+	case e.Kind == loom.Conflict:
+		code = "state"
+	case e.Kind == loom.Invalid && len(e.Missing) > 0:
+		code = "credentials"
+	case e.Kind == loom.Invalid:
+		code = "parameters"
 	}
-	return ""
+	return code, refusalReason(err)
 }
 
 // refusalReason is what a preview of the cluster alone says: the sentence of the error, or the
@@ -391,10 +440,12 @@ type fleetSum struct {
 	// unpriced is set once a type names no cost.
 	before, after float64
 	unpriced      bool
+	// each is called with every cluster that the change is about.
+	each func(c loom.RolloutCluster)
 }
 
-func newFleetSum(p *FleetPreview) *fleetSum {
-	return &fleetSum{FleetPreview: p, groups: map[string]*FleetGroup{}}
+func newFleetSum(p *FleetPreview, each func(c loom.RolloutCluster)) *fleetSum {
+	return &fleetSum{FleetPreview: p, groups: map[string]*FleetGroup{}, each: each}
 }
 
 func (s *fleetSum) group(g FleetGroup) *FleetGroup {
@@ -415,6 +466,7 @@ func (s *fleetSum) add(cluster loom.Cluster, g FleetGroup) *FleetGroup {
 
 func (s *fleetSum) refused(cluster loom.Cluster, nodes []loom.Node, code, reason string) {
 	s.add(cluster, FleetGroup{Effect: EffectImpossible, Code: code, Reason: reason})
+	s.each(loom.RolloutCluster{Cluster: cluster.ID, Name: cluster.Name, Effect: string(EffectImpossible), Nodes: len(nodes), Status: loom.RolloutSkipped, Note: reason})
 	s.price(nodes, cluster.Types, nodes, cluster.Types)
 }
 
@@ -423,21 +475,50 @@ func (s *fleetSum) unaffected(cluster loom.Cluster, nodes []loom.Node) {
 	s.price(nodes, cluster.Types, nodes, cluster.Types)
 }
 
-func (s *fleetSum) planned(cluster loom.Cluster, c *change) {
-	g := FleetGroup{Effect: EffectInPlace, Services: stoppedServices(c)}
-	replaced := len(c.replaced())
-	switch {
-	case replaced > 0:
-		g.Effect = EffectReplace
-	case len(g.Services) > 0:
-		g.Effect = EffectRestart
-	}
-	of := s.add(cluster, g)
-	of.Replaced += replaced
+func (s *fleetSum) planned(cluster loom.Cluster, nodes []loom.Node, c *change) {
+	effect, services := c.effect()
+	member := loom.RolloutCluster{Cluster: cluster.ID, Name: cluster.Name, Effect: string(effect), Nodes: len(nodes), Replaced: len(c.replaced()),
+		Tasks: map[loom.TaskAction]int{}, Digest: c.digest(), Status: loom.RolloutWaits}
+	of := s.add(cluster, FleetGroup{Effect: effect, Services: services})
+	of.Replaced += member.Replaced
 	for _, t := range c.plan.Tasks {
 		of.Tasks[t.Action]++
+		member.Tasks[t.Action]++
 	}
+	s.each(member)
 	s.price(c.Before.Nodes, cluster.Types, c.After.Nodes, cluster.Types.With(c.Types))
+}
+
+// effect is what the change does to its cluster, with the services that are stopped for it.
+func (c *change) effect() (Effect, []string) {
+	services := stoppedServices(c)
+	switch {
+	case len(c.replaced()) > 0:
+		return EffectReplace, services
+	case len(services) > 0:
+		return EffectRestart, services
+	}
+	return EffectInPlace, services
+}
+
+// digest is a hash of what the change does, whatever the ids and revisions are: its tasks in
+// their order, and the versions that it leads from and to.
+func (c *change) digest() string {
+	h := sha256.New()
+	for _, t := range c.plan.Tasks {
+		fmt.Fprintf(h, "%d %q %q %t\n", t.NodeNumber, t.Service, t.Action, t.Old)
+	}
+	fmt.Fprintln(h, c.plan.Edges)
+	was := versionsOf(c.Before.Services)
+	for _, name := range sortedNames(c.After.Services) {
+		if version := c.After.Services[name].Version; version != was[name] {
+			fmt.Fprintf(h, "%q %d %d\n", name, was[name], version)
+		}
+	}
+	if c.After.Template != nil {
+		fmt.Fprintf(h, "%q %d\n", c.After.Template.Name, c.After.Template.Version)
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // stoppedServices are the services that stay on a node and are stopped on it, sorted.

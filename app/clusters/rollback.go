@@ -49,7 +49,7 @@ func draftRollback(ctx context.Context, u *Clusters, r request, c *change) error
 		return isProtected()
 	}
 	if f.Failed == 0 && len(c.plan.Tasks) == 0 && !c.SetsConfig && c.After.Template == nil && len(c.Types.Hardware)+len(c.Types.Image) == 0 && sameLayout(f.Goal, c.After.State) {
-		return loom.NewError(loom.Conflict, "The cluster is as it was before operation %d; there is nothing to roll back.", in.Operation)
+		return &loom.Error{Kind: loom.Conflict, Err: errUpToDate, Message: fmt.Sprintf("The cluster is as it was before operation %d; there is nothing to roll back.", in.Operation)}
 	}
 	return nil
 }

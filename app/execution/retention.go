@@ -48,6 +48,9 @@ func (o *Operations) PurgeSessions(ctx context.Context) error {
 		if err := store.TrimImportsAllTenants(ctx, tx, loom.ImportLife); err != nil {
 			return err
 		}
+		if err := store.TrimRolloutsAllTenants(ctx, tx); err != nil {
+			return err
+		}
 		return store.TrimDraftsAllTenants(ctx, tx, loom.DraftLife)
 	})
 }

@@ -18,7 +18,7 @@ import (
 // Common is what schedulers and provisioners share.
 func (e *Environment) Common(s *System, port int) work.Common {
 	return work.Common{
-		DSN: s.dsn, Operations: s.operations, Processes: s.Processes, Fleet: s.Fleet, BeginRepair: s.Clusters.BeginRepair, Version: telemetry.BuildVersion(), Port: port, Logger: e.Log,
+		DSN: s.dsn, Operations: s.operations, Processes: s.Processes, Fleet: s.Fleet, BeginRepair: s.Clusters.BeginRepair, AdvanceRollouts: s.Clusters.AdvanceRollouts, Version: telemetry.BuildVersion(), Port: port, Logger: e.Log,
 		LinkAudit: s.Accounts.LinkAudit, KeepAudit: func(ctx context.Context) error { return e.keepAudit(ctx, s) },
 		SweepBucket: func(ctx context.Context) error { return e.sweepBucket(ctx, s) },
 		Expire:      s.Clusters.Expire, Hooks: s.Hooks, Metrics: watch{s.metrics, s.Health},

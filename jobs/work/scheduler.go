@@ -80,6 +80,9 @@ func (s *Scheduler) runOnce(ctx context.Context) error {
 	defer endDuties()
 	background.Go(func() { every(dutyCtx, s.ReapEvery, func() { s.reap(dutyCtx, log) }) })
 	background.Go(func() { s.sealNodes(dutyCtx, log) })
+	if s.AdvanceRollouts != nil {
+		background.Go(func() { every(dutyCtx, s.ReapEvery, func() { s.advanceRollouts(dutyCtx, log) }) })
+	}
 	if s.LinkAudit != nil {
 		background.Go(func() { every(dutyCtx, s.ReapEvery, func() { s.linkAudit(dutyCtx, log) }) })
 	}
@@ -186,6 +189,13 @@ func (s *Scheduler) judge(ctx context.Context, log *slog.Logger) {
 	}
 	if err != nil && ctx.Err() == nil {
 		log.Error("deciding about repairs failed", "error", err)
+	}
+}
+
+// advanceRollouts begins operations of rollouts, and records which ended.
+func (s *Scheduler) advanceRollouts(ctx context.Context, log *slog.Logger) {
+	if err := s.AdvanceRollouts(ctx); err != nil && ctx.Err() == nil {
+		log.Error("advancing rollouts failed", "error", err)
 	}
 }
 

@@ -46,6 +46,8 @@ type Common struct {
 	Fleet *fleet.Fleet
 	// BeginRepair begins what Fleet decides to repair; nil repairs nothing.
 	BeginRepair fleet.BeginRepair
+	// AdvanceRollouts takes rollouts further; nil leaves them alone.
+	AdvanceRollouts func(ctx context.Context) error
 	// Hooks sends notices. It is called in schedulers only; nil elsewhere.
 	Hooks *hook.Hooks
 	// Asker asks providers what no task is about. It is called in provisioners
