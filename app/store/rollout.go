@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -274,14 +273,23 @@ func RolloutClusters(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantI
 	return RolloutClusterList{items, next, prev}, err
 }
 
-// ChangedByRollout finds the clusters in which a rollout began an operation, with its number.
+const changedByRollout = `
+WITH RECURSIVE changed AS (
+	SELECT rc.cluster_id, rc.operation AS number FROM rollouts r JOIN rollout_clusters rc ON rc.rollout_id = r.id
+	WHERE r.tenant_id = $1 AND r.number = $2 AND rc.operation IS NOT NULL
+	UNION ALL
+	SELECT o.cluster_id, o.number FROM changed c JOIN operations o ON o.cluster_id = c.cluster_id AND o.concerns = c.number AND (o.retries OR o.start IS NOT NULL)
+)
+SELECT cluster_id, max(number) AS operation FROM changed GROUP BY cluster_id`
+
+// ChangedByRollout finds the clusters in which a rollout began an operation, with the number of
+// that, or of the last retry of it.
 func ChangedByRollout(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, number int) (map[loom.ClusterID]int, error) {
 	var rows []struct {
 		Cluster   int64 `db:"cluster_id"`
 		Operation int   `db:"operation"`
 	}
-	err := sqlx.SelectContext(ctx, q, &rows, `
-SELECT rc.cluster_id, rc.operation FROM rollouts r JOIN rollout_clusters rc ON rc.rollout_id = r.id WHERE r.tenant_id = $1 AND r.number = $2 AND rc.operation IS NOT NULL`, tenant, number)
+	err := sqlx.SelectContext(ctx, q, &rows, changedByRollout, tenant, number)
 	changed := make(map[loom.ClusterID]int, len(rows))
 	for _, row := range rows {
 		changed[loom.ClusterID(row.Cluster)] = row.Operation
@@ -431,14 +439,4 @@ func TrimRolloutsAllTenants(ctx context.Context, tx *sqlx.Tx) error {
 DELETE FROM rollouts WHERE ended_at < now() - make_interval(secs => $1) OR status = 'ready' AND created_at < now() - make_interval(secs => $2)`,
 		rolloutAge.Seconds(), readyAge.Seconds())
 	return wrap(err, "trim rollouts")
-}
-
-// RolloutStarter reads the user who started a rollout, as he is now. False where he is gone or
-// disabled.
-func RolloutStarter(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, id loom.UserID) (loom.User, bool, error) {
-	user, err := User(ctx, q, tenant, id)
-	if errors.Is(err, loom.NotFound) {
-		return user, false, nil
-	}
-	return user, err == nil && !user.Disabled, err
 }

@@ -134,6 +134,8 @@ func fill(t *testing.T, ctx context.Context, db *testkit.Database) {
 		`INSERT INTO node_load (node_id, incarnation, slot, points) VALUES ('00000000-0000-4000-8000-000000000001', 1, extract(epoch FROM now())::bigint / 300, '\x010203')`,
 		`INSERT INTO cluster_health (cluster_id, tenant_id, status) VALUES (1, 't-own', 'failing')`,
 		`INSERT INTO incidents (tenant_id, cluster_id, node_id, kind, message) VALUES ('t-own', 1, '00000000-0000-4000-8000-000000000001', 'disk', 'MARKED')`,
+		`INSERT INTO rollouts (tenant_id, number, kind, request, settings, hash, status, why, wave, waves, unaffected, created_by) VALUES ('t-own', 7, 'MARKED', '{}', '{}', 'MARKED', 'running', 'MARKED', 1, 1, 0, 'MARKED-user')`,
+		`INSERT INTO rollout_clusters (rollout_id, tenant_id, cluster_id, wave, place, effect, nodes, replaced, tasks, digest, status, note, operation) SELECT id, 't-own', 1, 1, 1, 'MARKED', 1, 0, '{}', 'MARKED', 'running', 'MARKED', 1 FROM rollouts`,
 		`INSERT INTO maintenance (tenant_id, cluster_id, until, reason, by_user) VALUES ('t-own', 1, now() + interval '1 h', 'MARKED', 'MARKED-user')`,
 		`INSERT INTO journals (id, tenant_id, cluster_id, node_id, service, user_id, lines, follow, wanted_until, process_id, message) VALUES ('00000000-0000-4000-8000-000000000002', 't-own', 1, '00000000-0000-4000-8000-000000000001', 'MARKED', 'MARKED-user', 10, true, now() + interval '1 h', 'p-own', 'MARKED')`,
 		`INSERT INTO journal_lines (journal_id, seq, at, text) VALUES ('00000000-0000-4000-8000-000000000002', 1, now(), 'MARKED')`,
@@ -180,7 +182,7 @@ func fill(t *testing.T, ctx context.Context, db *testkit.Database) {
 func rowsOf(t *testing.T, ctx context.Context, q sqlx.QueryerContext, tenant loom.TenantID) string {
 	t.Helper()
 	var all strings.Builder
-	for _, table := range []string{"users", "sessions", "tokens", "token_old_secrets", "secrets", "idempotency_keys", "catalog_versions", "resources", "resource_numbers", "audit", "hooks", "hook_deliveries", "clusters", "config_revisions", "nodes", "journals", "tasks", "provider_requests", "orphans", "leftovers", "lease_ends"} {
+	for _, table := range []string{"users", "sessions", "tokens", "token_old_secrets", "secrets", "idempotency_keys", "catalog_versions", "resources", "resource_numbers", "audit", "hooks", "hook_deliveries", "clusters", "config_revisions", "nodes", "journals", "tasks", "provider_requests", "orphans", "leftovers", "lease_ends", "rollouts", "rollout_clusters"} {
 		query := fmt.Sprintf(`SELECT coalesce(string_agg(r::text, E'\n' ORDER BY r::text), '') FROM %s r WHERE tenant_id = $1`, table)
 		var rows string
 		if err := sqlx.GetContext(context.Background(), q, &rows, query, tenant); err != nil {
