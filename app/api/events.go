@@ -47,15 +47,15 @@ func (a *api) events(w http.ResponseWriter, r *http.Request, actor loom.Actor) e
 // readTopics reads the topics of a stream; whether they may be followed is asked
 // later. Invalid.
 func readTopics(r *http.Request) ([]string, error) {
-	const all = "Topics are clusters, cluster:{id}, op:{id}/{n}, tenant, user:me and system, separated by commas."
+	const all = "Topics are clusters, cluster:{id}, op:{id}/{n}, rollouts, rollout:{n}, tenant, user:me and system, separated by commas."
 	topics, err := live.ParseTopics(r.URL.Query().Get("topics"))
 	if err != nil {
 		return nil, loom.InvalidFields([]loom.FieldError{{Field: "topics", Message: loom.AsError(err).Message + " " + all}})
 	}
 	for _, topic := range topics {
 		kind, _, _ := strings.Cut(topic, ":")
-		known := []string{"clusters", "tenant", "user:me", "system"}
-		if !slices.Contains(known, topic) && !slices.Contains([]string{"cluster", "op", "log"}, kind) {
+		known := []string{"clusters", "rollouts", "tenant", "user:me", "system"}
+		if !slices.Contains(known, topic) && !slices.Contains([]string{"cluster", "op", "log", "rollout"}, kind) {
 			return nil, loom.InvalidFields([]loom.FieldError{{Field: "topics", Message: fmt.Sprintf("There is no topic “%.60s”. %s", topic, all)}})
 		}
 	}

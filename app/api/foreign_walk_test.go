@@ -40,6 +40,8 @@ func foreignBodies(ids map[string]string) map[string]string {
 		"NodeQuery":        fmt.Sprintf(`{"clusterId":%q}`, ids["clusters/id"]),
 		"PreviewRequest":   fmt.Sprintf(`{"kind":"delete","clusterId":%q,"request":{}}`, ids["clusters/id"]),
 		"FleetRequest":     `{"kind":"update"}`,
+		"RolloutRequest":   `{"kind":"update"}`,
+		"RolloutStart":     `{"hash":"x"}`,
 		"PreviewApply":     fmt.Sprintf(`{"hash":%q}`, ids["hash"]),
 		"Provider":         `{"name":"NAME","description":"changed","providertype":"fake"}`,
 		"HardwareType":     `{"name":"NAME","providermap":{}}`,
@@ -244,6 +246,8 @@ func (w *world) markedTenant() map[string]string {
 		SELECT id, 1, 1, operation_id, node_id, now(), 'stdout', $1 FROM tasks WHERE NOT gate`, secretMark)
 	preview := w.call(w.admin, post, "/v2/previews", fmt.Sprintf(`{"kind":"delete","clusterId":%q,"request":{}}`, id)).want(200).object()
 	ids["previews/id"], ids["hash"] = preview["id"].(string), preview["hash"].(string)
+	rollout := w.call(w.admin, post, "/v2/rollouts", fmt.Sprintf(`{"kind":"restart","q":"name:own","waves":[{"q":%q},{"rest":true}]}`, secretMark)).want(200).object()
+	ids["rollouts/id"] = fmt.Sprint(rollout["number"])
 	deliveries := w.call(w.admin, get, "/v2/hooks/"+ids["hooks/id"]+"/deliveries", "").want(200).array()
 	if len(deliveries) == 0 {
 		w.t.Fatal("the hook heard nothing")

@@ -27,6 +27,7 @@ var documentedVerbs = []struct{ method, path, verb string }{
 	{post, `^/v2/resolve$`, "read"},
 	{"", `^/v2/(settings|metrics/queues)$`, "administer"},
 	{"", `^/v2/(import|check/fix|fleet-previews)$`, "publish"},
+	{"", `^/v2/rollouts\b`, "operate on the tenant"},
 	{"", `^/v2/plugins/(sync|resources)$`, "publish"},
 	{"", `/\{name\}/\{version\}/\{resource\}`, "publish"},
 	{get, `^/v2/plugins/`, "read"},
@@ -51,7 +52,8 @@ var documentedVerbs = []struct{ method, path, verb string }{
 // scopeOf is the scope that a verb needs, for those who change something.
 var scopeOf = map[string]loom.Scope{
 	"see": "read", "read": "read", "create": "clusters:write", "operate": "clusters:write", "own": "clusters:write", "override": "clusters:write",
-	"publish": "catalog:write", "administer": "admin", "install": "admin", "self": "admin", "profile": "clusters:write",
+	"operate on the tenant": "clusters:write",
+	"publish":               "catalog:write", "administer": "admin", "install": "admin", "self": "admin", "profile": "clusters:write",
 }
 
 func documentedVerb(t *testing.T, rt *route) (verb string, scope loom.Scope) {
@@ -92,7 +94,7 @@ var (
 
 // outcome is the status that refuses a request, 0 where it is allowed.
 func outcome(who caller, rt *route, verb string, scope, has loom.Scope) int {
-	roles := map[string]string{"override": "admin superadmin", "publish": "admin superadmin", "administer": "admin superadmin", "install": "superadmin"}[verb]
+	roles := map[string]string{"override": "admin superadmin", "publish": "admin superadmin", "administer": "admin superadmin", "operate on the tenant": "admin superadmin", "install": "superadmin"}[verb]
 	entitled := roles == "" || slices.Contains(strings.Fields(roles), who.role)
 	enough := has == "" || has == scope || has == loom.ScopeAdmin || scope == loom.ScopeRead
 	sees := who.place == "own" || who.place == "foreign" && who.role != "user"

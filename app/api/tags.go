@@ -15,6 +15,7 @@ var tags = []tag{
 		[]string{"clusters", "getClusterStatuses"}},
 	{"operations", "Changes in progress and in the past, with their tasks, plans and logs.", []string{"operations", "plans"}},
 	{"previews", "Work out what a request would do, look at it, and do exactly that.", []string{"previews", "fleet-previews"}},
+	{"rollouts", "Change many clusters in waves, which stop by themselves.", []string{"rollouts"}},
 	{"nodes", "Nodes of clusters, their facts and their logs.", []string{"nodes", "getNodeProperties"}},
 	{"catalog", "What the kinds of the catalog have in common: merging templates, checks, import and export.",
 		[]string{"resolve", "check", "import", "export"}},
@@ -60,6 +61,7 @@ func tagOf(path string) string {
 var placeHelps = map[string]string{
 	"clusters/id":         "Id of a cluster, such as 00000042; the zeros may be left out.",
 	"incidents/id":        "Number of an incident.",
+	"rollouts/id":         "Number of a rollout.",
 	"nodes/id":            "Id of a node.",
 	"nodeId":              "Id of a node.",
 	"probe":               "Id of a probe.",

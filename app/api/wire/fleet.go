@@ -11,8 +11,8 @@ import (
 
 // FleetRequest is what ReadFleet reads.
 type FleetRequest struct {
-	Kind    string   `json:"kind" required:"true" enum:"update,add_services,configure,restart"`
-	Request struct{} `json:"request" description:"The body of the call that would make the change on one cluster."`
+	Kind    string   `json:"kind" required:"true" enum:"update,add_services,configure,restart,rollback"`
+	Request struct{} `json:"request" description:"The body of the call that would make the change on one cluster; of a rollback {\"rollout\": 7}."`
 	Entries []struct {
 		Kind    string   `json:"kind" required:"true" enum:"clustertemplates,partialtemplates,services,hardwaretypes,imagetypes"`
 		Name    string   `json:"name"`
@@ -28,8 +28,17 @@ func ReadFleet(body []byte) (clusters.FleetInput, error) {
 	if err != nil {
 		return clusters.FleetInput{}, err
 	}
+	in := readFleet(o)
+	return in, o.Err()
+}
+
+func readFleet(o *lenient.Object) clusters.FleetInput {
 	in := clusters.FleetInput{Change: clusters.PreviewInput{Kind: loom.ChangeKind(o.Text("kind"))}, Q: o.Text("q")}
-	readChange(o.Object("request"), &in.Change)
+	if in.Change.Kind == loom.ChangeRollback {
+		in.Rollout = o.Object("request").Int("rollout")
+	} else {
+		readChange(o.Object("request"), &in.Change)
+	}
 	var drafts []clusters.Draft
 	o.EachOf("entries", func(_ int, e *lenient.Object) {
 		kind := loom.EntityKind(e.Text("kind"))
@@ -42,7 +51,7 @@ func ReadFleet(body []byte) (clusters.FleetInput, error) {
 		}
 	})
 	in.Drafts = drafts
-	return in, o.Err()
+	return in
 }
 
 // readDraft reads an entry that is not saved.
