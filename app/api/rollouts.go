@@ -9,7 +9,6 @@ import (
 	"loom/app/clusters"
 	"loom/app/httpx"
 	"loom/app/loom"
-	"loom/app/store"
 )
 
 // rolloutRoutes are about changes of many clusters. All are for administrators.
@@ -32,7 +31,7 @@ func (a *api) rolloutRoutes() []route {
 		word, summary string
 		do            func(*clusters.Clusters) steerRollout
 	}{
-		{"stop", "Let nothing more of a rollout begin; what runs goes on", func(u *clusters.Clusters) steerRollout { return u.StopRollout }},
+		{"stop", "Begin nothing more of a rollout; operations that run continue", func(u *clusters.Clusters) steerRollout { return u.StopRollout }},
 		{"resume", "Let a stopped rollout go on; clusters that failed get another turn", func(u *clusters.Clusters) steerRollout { return u.ResumeRollout }},
 		{"continue", "Let the next wave begin without waiting", func(u *clusters.Clusters) steerRollout { return u.ContinueRollout }},
 		{"abort", "End a rollout; operations that run are aborted", func(u *clusters.Clusters) steerRollout { return u.AbortRollout }},
@@ -111,7 +110,7 @@ func (a *api) rolloutClusters(w http.ResponseWriter, r *http.Request, actor loom
 	if err != nil {
 		return err
 	}
-	var f store.RolloutClusterFilter
+	var f clusters.RolloutFilter
 	if text := r.URL.Query().Get("wave"); text != "" {
 		wave, err := strconv.ParseInt(text, 10, 32)
 		if err != nil || wave < 0 {

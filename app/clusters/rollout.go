@@ -34,6 +34,9 @@ type RolloutRequest struct {
 	Waves   []loom.Wave
 }
 
+// RolloutFilter limits the clusters of a rollout.
+type RolloutFilter = store.RolloutClusterFilter
+
 // RolloutView is a rollout as it is shown.
 type RolloutView struct {
 	loom.Rollout
@@ -283,7 +286,7 @@ func readRolloutRequest(r loom.Rollout) (asked RolloutRequest, err error) {
 
 // RolloutClusters reads a page of the clusters of a rollout, in the order of their turns; those
 // left out come last. NotFound, and Invalid for a cursor of another list.
-func (u *Clusters) RolloutClusters(ctx context.Context, actor loom.Actor, number int, f store.RolloutClusterFilter, p loom.Page) (store.RolloutClusterList, error) {
+func (u *Clusters) RolloutClusters(ctx context.Context, actor loom.Actor, number int, f RolloutFilter, p loom.Page) (store.RolloutClusterList, error) {
 	if err := actor.May(loom.Operate.Reading(), actor.InTenant()); err != nil {
 		return store.RolloutClusterList{}, err
 	}

@@ -373,7 +373,7 @@ func TestRolloutWaitsBetweenWaves(t *testing.T) {
 	f.note(n, f.ids[1], "Its health became failing")
 }
 
-// TestRolloutActsAsItsStarter: who is no administrator any more starts nothing.
+// TestRolloutActsAsItsStarter: who is no longer an administrator starts nothing.
 func TestRolloutActsAsItsStarter(t *testing.T) {
 	t.Parallel()
 	f := fleet(t, 2)
@@ -381,7 +381,7 @@ func TestRolloutActsAsItsStarter(t *testing.T) {
 	f.db.MustExec(`UPDATE users SET role = 'user' WHERE tenant_id = 't1' AND id = 'admin'`)
 	f.turn()
 	f.at(n, "stopped 1: waiting 1")
-	f.why(n, "admin, who started it, is not an administrator any more.")
+	f.why(n, "admin, who started it, is no longer an administrator.")
 	if op := f.latest(f.ids[0]); op.Ref.Number != 1 {
 		t.Error("an operation began")
 	}

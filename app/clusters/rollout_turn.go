@@ -223,7 +223,7 @@ func (u *Clusters) beginTurns(ctx context.Context, r loom.Rollout) error {
 		return err
 	}
 	if !may {
-		return u.stopRunning(ctx, r, fmt.Sprintf("%s, who started it, is not an administrator any more.", r.StartedBy))
+		return u.stopRunning(ctx, r, fmt.Sprintf("%s, who started it, is no longer an administrator.", r.StartedBy))
 	}
 	asked, err := readRolloutRequest(r)
 	if err != nil {
