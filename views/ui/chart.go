@@ -39,6 +39,9 @@ type ChartModel struct {
 	PlaceWord string
 	// Series are MaxSeries at most; more are not drawn.
 	Series []ChartSeries
+	// Max is the upper end of the vertical axis where what is shown has one, such as 100 %; 0
+	// takes a round number above the highest value.
+	Max float64
 	// Limit is a line across, left out when it is nil or far above the rest.
 	Limit *ChartLimit
 	// Decimals of the values of the table.
@@ -110,7 +113,7 @@ func (m ChartModel) ShowsLimit() bool {
 
 // top is the end of the vertical axis, step the distance of its marks.
 func (m ChartModel) scale() (top, step float64) {
-	high := m.Highest()
+	high := max(m.Highest(), m.Max)
 	if m.ShowsLimit() {
 		high = max(high, m.Limit.Value)
 	}
@@ -134,7 +137,11 @@ func (m ChartModel) heights() []tick {
 	top, step := m.scale()
 	var found []tick
 	for v := 0.0; v <= top+step/2; v += step {
-		found = append(found, tick{m.y(v, top), Figure(v, 0)})
+		text := Figure(v, 0)
+		if m.Unit == "%" {
+			text += " %"
+		}
+		found = append(found, tick{m.y(v, top), text})
 	}
 	return found
 }

@@ -63,6 +63,29 @@ func TestChartGaps(t *testing.T) {
 	}
 }
 
+// TestChartMax: a share is drawn on the scale of the whole, so that a low load looks low.
+func TestChartMax(t *testing.T) {
+	t.Parallel()
+	m := ui.ChartModel{ID: "x", Title: "T", Unit: "%", PlaceWord: "From", Lines: true, Series: []ui.ChartSeries{{Name: "CPU", Values: []float64{4, 4}}}, Places: make([]ui.ChartPlace, 2)}
+	for _, c := range []struct {
+		name         string
+		max          float64
+		points, tick string
+	}{
+		{"without", 0, "0,8 1000,8", ">4 %<"},
+		{"a hundred", 100, "0,200 1000,200", ">100 %<"},
+		{"exceeded", 3, "0,8 1000,8", ">4 %<"},
+	} {
+		m.Max = c.max
+		html := golden.Render(t, ui.Chart(m))
+		for _, want := range []string{`points="` + c.points + `"`, c.tick} {
+			if !strings.Contains(html, want) {
+				t.Errorf("%s: no %s in %s", c.name, want, html)
+			}
+		}
+	}
+}
+
 // FuzzChart draws whatever it is given: no more series than it can tell apart, at
 // most six labels at an axis, and no coordinate that is no number.
 func FuzzChart(f *testing.F) {

@@ -84,7 +84,7 @@ func loadChart(load loom.NodeLoad, see ui.Viewer) ui.ChartModel {
 	load.Start = load.Start.Add(-time.Duration(before) * loom.LoadStep)
 	unknown := slices.Repeat([]int{-1}, before)
 	load.CPU, load.Memory, load.Disk = slices.Concat(unknown, load.CPU), slices.Concat(unknown, load.Memory), slices.Concat(unknown, load.Disk)
-	chart := ui.ChartModel{ID: "node-load", Title: "Last 24 hours", Unit: "%", Lines: true, PlaceWord: "From",
+	chart := ui.ChartModel{ID: "node-load", Title: "Last 24 hours", Unit: "%", Max: 100, Lines: true, PlaceWord: "From",
 		Series: []ui.ChartSeries{{Name: "CPU", Values: means(load.CPU)}, {Name: "Memory", Values: means(load.Memory)}, {Name: "Disk", Values: means(load.Disk)}}}
 	for at := range chart.Series[0].Values {
 		chart.Places = append(chart.Places, page.PlaceOf(see.In(load.Start.Add(time.Duration(at)*loadShown*loom.LoadStep)), "hour"))
