@@ -67,7 +67,10 @@ var may = map[string][]string{
 	"solver":                {"app/loom"},
 	"planner":               {"app/loom", "planner/..."},
 	"provisioner":           {"app/archive", "app/loom", "provisioner/..."},
-	"views":                 {"app/loom", "static", "views/..."},
+	"views":                 append([]string{"app/loom", "static", "views/..."}, useCases...), // their read types
+	"views/layout":          {"app/loom", "static", "views/..."},
+	"views/route":           {"app/loom"},
+	"views/ui":              {"app/loom", "static", "views/..."},
 	"static":                {},
 	"migrations":            {},
 	"seeds":                 {},

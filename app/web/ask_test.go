@@ -10,6 +10,7 @@ import (
 	"loom/app/testkit"
 	"loom/app/web/page"
 	"loom/views/route"
+	"loom/views/ui"
 )
 
 // TestServicesRestartWithOnePress: without scripts the page says what a restart does, does it,
@@ -103,4 +104,4 @@ func formOf(t *testing.T, a clusterAnswer, action string) url.Values {
 }
 
 // nodeNumber is what pages call the node of a host.
-func nodeNumber(hostname string) string { return page.NodeNumber(hostname) }
+func nodeNumber(hostname string) string { return ui.NodeNumber(hostname) }

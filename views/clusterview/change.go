@@ -113,14 +113,6 @@ type ConfirmModel struct {
 	Danger       bool
 }
 
-// SkippedModel are tasks that somebody left out and that no later operation ran.
-type SkippedModel struct {
-	ID    loom.ClusterID
-	Tasks []TaskLink
-	// Retry leads to running them, empty where that cannot be.
-	Retry string
-}
-
 // ComingNode is a machine that a change adds.
 type ComingNode struct {
 	Hostname, Services, Hardware, Image string

@@ -1,21 +1,26 @@
 package clusterview_test
 
 import (
+	"context"
+	"io"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/a-h/templ"
 
+	"loom/app/clusters"
+	"loom/app/loom"
 	"loom/app/testkit/golden"
 	"loom/views/clusterview"
+	"loom/views/ui"
 )
 
 // Every page and fragment, from literal models. Lines are broken between elements
 // so that a difference can be read.
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	golden.HTML(t, map[string]templ.Component{
+	golden.HTML(t, seen(map[string]templ.Component{
 		"home": clusterview.HomePage(homeModel()), "home_first": clusterview.HomePage(clusterview.HomeModel{First: true, Templates: true}),
 		"home_no_template": clusterview.HomePage(clusterview.HomeModel{First: true}), "home_no_template_admin": clusterview.HomePage(clusterview.HomeModel{First: true, MayMake: true}),
 		"list": clusterview.ListPage(listModel()), "list_empty": clusterview.ListRows(clusterview.ListTable{Empty: listModel().Table.Empty}),
@@ -30,7 +35,7 @@ func TestGolden(t *testing.T) {
 		"change_not":   clusterview.ChangePage(clusterview.ChangeModel{Cluster: 42, Name: "shop-front", Title: "Scale shop-front", WhyNot: "Operation 1 (create) is running.", Back: "/clusters/00000042"}),
 		"change_panel": clusterview.ChangePanelPart(comingPanel()), "lease": clusterview.LeasePage(leaseModel()), "lease_dialog": clusterview.LeaseDialog(leaseModel()),
 		"edit": clusterview.EditPage(editModel()), "edit_inline": clusterview.AboutEdit(inlineModel()), "edit_clash": clusterview.AboutEdit(clashModel()), "confirm": clusterview.ConfirmPage(confirmModel()), "confirm_dialog": clusterview.ConfirmDialog(confirmModel()),
-		"skipped": clusterview.SkippedPart(clusterview.SkippedModel{ID: 42, Tasks: []clusterview.TaskLink{{Text: "install nginx on web-1", Href: "/clusters/00000042/operations/1/tasks/3", Since: "by admin: made by hand"}}, Retry: "/clusters/00000042/operations/1/retry"}),
+		"skipped": clusterview.SkippedPart(clusters.ClusterView{Cluster: loom.Cluster{ID: 42}, Skipped: []loom.Task{{Ref: loom.TaskRef{Operation: ref, Number: 3}, Action: "install", Service: "nginx", NodeHostname: "web-1000", SkippedBy: "admin", SkipReason: "made by hand"}}}),
 		"delete":  clusterview.DeletePage(deleteModel()), "delete_dialog": clusterview.DeleteDialog(deleteModel()),
 		"delete_refused":  clusterview.DeletePage(clusterview.DeleteModel{ID: 42, Name: "shop-front", WhyNot: "Operation 1 (create) is running."}),
 		"operation_graph": clusterview.OperationPage(operationModel()),
@@ -43,7 +48,17 @@ func TestGolden(t *testing.T) {
 		"copy":         clusterview.CopyPage(clusterview.CopyModel{Title: "Hosts entries", Name: "shop-front", Note: "Lines for /etc/hosts.", Text: "10.77.1.10 web-1", Download: "/clusters/00000042/copy?as=hosts&download=1", Back: "/clusters/00000042/nodes"}),
 		"delete_abort": clusterview.DeletePage(clusterview.DeleteModel{ID: 42, Name: "shop-front", AbortFirst: true, Nodes: 9}),
 		"node":         clusterview.NodePage(nodeModel()), "reveal": clusterview.Reveal(revealModel()), "reveal_gone": clusterview.RevealGone(),
-	})
+	}))
+}
+
+// seen renders components as they are at the time of the models.
+func seen(all map[string]templ.Component) map[string]templ.Component {
+	for name, c := range all {
+		all[name] = templ.ComponentFunc(func(ctx context.Context, w io.Writer) error {
+			return c.Render(ui.WithViewer(ctx, ui.Viewer{Now: now}), w)
+		})
+	}
+	return all
 }
 
 var anchor = regexp.MustCompile(`\bid="([^"]+)"`)

@@ -1,6 +1,8 @@
 package clusterview
 
 import (
+	"strconv"
+
 	"loom/app/loom"
 	"loom/views/route"
 )
@@ -57,7 +59,7 @@ func FormURL() string { return route.ClusterNew() + "/form" }
 func EditURL(id loom.PreviewID) string { return route.Query(route.ClusterNew(), "preview", string(id)) }
 
 // StageTaskID is the id of a task in the list of stages.
-func StageTaskID(number string) string { return "stage-task-" + number }
+func StageTaskID(number int) string { return "stage-task-" + strconv.Itoa(number) }
 
 func rowID(id string) string { return "cluster-" + id }
 

@@ -2,8 +2,10 @@ package clusterview_test
 
 import (
 	"math"
+	"slices"
 	"time"
 
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/views/clusterview"
 	"loom/views/ui"
@@ -110,15 +112,22 @@ func graph() ui.DAGModel {
 	}
 }
 
+func task(number int, action loom.TaskAction, service string, status loom.TaskStatus) loom.Task {
+	return loom.Task{Ref: loom.TaskRef{Operation: ref, Number: number}, Node: "n1", NodeHostname: "web-1000.lab.example", Action: action, Service: service, Level: number, Status: status}
+}
+
+func running() clusterview.TaskList {
+	t := task(2, loom.ActionConfirm, "", loom.TaskRunning)
+	t.Started, t.Attempt = now.Add(-8*time.Second), 1
+	return clusterview.TaskList{Status: loom.TaskRunning, All: 1, Tasks: []loom.Task{t}}
+}
+
 func stages(planned bool) []clusterview.Stage {
-	href := "/clusters/00000042/operations/1/tasks/1"
-	if planned {
-		href = ""
+	first, second := task(1, loom.ActionCreate, "", loom.TaskComplete), task(2, loom.ActionInstall, "nginx", loom.TaskRunning)
+	if second.Critical = true; planned {
+		first.Status, second.Status = "", ""
 	}
-	return []clusterview.Stage{
-		{Number: 1, Count: 1, Tasks: []clusterview.StageTask{{Number: "1", Action: "create", Host: "web-1", State: ui.TaskState(loom.TaskComplete), Planned: planned, Href: href}}},
-		{Number: 2, Count: 1, Tasks: []clusterview.StageTask{{Number: "2", Action: "install", Service: "nginx", Host: "web-1", State: ui.TaskState(loom.TaskRunning), Planned: planned, Href: href, Critical: true}}},
-	}
+	return []clusterview.Stage{{Number: 1, Count: 1, Tasks: []loom.Task{first}}, {Number: 2, Count: 1, Tasks: []loom.Task{second}}}
 }
 
 func previewModel() clusterview.PreviewModel {
@@ -161,13 +170,13 @@ func showModel() clusterview.ShowModel {
 	h.Tab, h.Locked, h.Actions[1].WhyNot = "", false, ""
 	return clusterview.ShowModel{
 		Head: h, About: clusterview.AboutModel{ID: 42, Description: "the shop", Labels: []clusterview.LabelLink{{Text: "team=web", Href: "/clusters?label=team%3Dweb"}}, Edit: "/clusters/00000042/edit"},
-		Leftovers: clusterview.LeftoversModel{ID: 42, Now: now, Rows: []loom.Leftover{
+		Cluster: clusters.ClusterView{Cluster: loom.Cluster{ID: 42}, Leftovers: []loom.Leftover{
 			{Hostname: "web-1.lab.example", Provider: "lab", Machine: "i-0d1c2b", Error: "the machine is locked", Tries: 4, Last: now.Add(-time.Hour)},
 			{Hostname: "web-2.lab.example", Provider: "lab", Error: "timed out", Tries: 3, Last: now.Add(-time.Hour)}}},
 		Operation: clusterview.OperationPanel{
 			ID: 42, Topic: "op:00000042/1", Title: "Create", Href: "/clusters/00000042/operations/1", State: ui.OperationState(loom.OperationRunning, false),
 			Progress: ui.ProgressModel{Label: "Progress of create", Value: 9, Max: 30, Text: "9 of 30 tasks · 42 s"}, Note: "If it fails, Loom deletes its machines.",
-			Running: []clusterview.TaskLink{{Text: "confirm on web-1", Href: "/clusters/00000042/operations/1/tasks/2", Since: "8 s"}},
+			Running: running(),
 		},
 		Connect: clusterview.ConnectModel{
 			Key: clusterview.KeyModel{ByFile: 1, Closed: 1, File: "loom-00000042.pem", Download: "/clusters/00000042/key", HasKeys: true, Add: "/clusters/00000042/authorize", Provider: "lab", Jump: "ops@gate.lab.example"},
@@ -183,7 +192,7 @@ func showModel() clusterview.ShowModel {
 
 func failedPanel() clusterview.OperationPanel {
 	m := showModel().Operation
-	m.State, m.Running = ui.OperationState(loom.OperationFailed, false), nil
+	m.State, m.Running = ui.OperationState(loom.OperationFailed, false), clusterview.TaskList{}
 	m.Progress.Failed, m.Wide = true, true
 	m.Failure = &clusterview.FailureModel{Task: "install nginx on web-2", Href: "/clusters/00000042/operations/1/tasks/9", Message: "The script ended with status 100.",
 		Lines: []ui.LogLine{{Seq: 7, Time: now, Stream: "stderr", Level: "warn", Text: "E: no such package"}}}
@@ -232,11 +241,11 @@ func servicesModel() clusterview.ServicesModel {
 }
 
 func operationsModel() clusterview.OperationsModel {
-	return clusterview.OperationsModel{ID: 42, Live: "/clusters/00000042/panel?part=operations", Now: now, Clear: "/clusters/00000042/operations",
+	return clusterview.OperationsModel{ID: 42, Live: "/clusters/00000042/panel?part=operations", Clear: "/clusters/00000042/operations",
 		Filters: &clusterview.OperationFilters{Action: "/clusters/00000042/operations", Actions: []ui.Option{{Label: "All actions"}}, Results: []ui.Option{{Label: "All results"}}, Filtered: true},
 		Pages:   ui.PaginationModel{Label: "Pages of operations", Text: "25 operations", Next: "/clusters/00000042/operations?after=x"},
 		Rows: []clusterview.OperationRow{{
-			Number: "1", Action: "create", Href: "/clusters/00000042/operations/1", By: "ana", State: ui.OperationState(loom.OperationRunning, false), Started: now.Add(-42 * time.Second), Duration: "42 s", Tasks: "9 of 30",
+			Operation: loom.Operation{Ref: ref, Action: loom.ClusterCreate, Status: loom.OperationRunning, RequestedBy: "ana", Started: now.Add(-42 * time.Second), Tasks: map[loom.TaskStatus]int{loom.TaskComplete: 9, loom.TaskReady: 21}},
 		}}}
 }
 
@@ -267,10 +276,9 @@ func operationModel() clusterview.OperationModel {
 		Head: clusterview.OperationHead{
 			Ref: ref, Title: "Create", State: ui.OperationState(loom.OperationFailing, false), Segments: &ui.SegmentsModel{ID: "segments", Complete: 1, Running: 1, Failed: 1, Retrying: 9, Rest: 3},
 			Facts: []ui.Def{{Term: "By", Text: "ana"}}, Message: "1 task failed.", Waiting: "It is ending: 1 task that was begun still runs.",
-			Failed:  []clusterview.TaskLink{{Text: "install nginx on web-2", Href: "/clusters/00000042/operations/1/tasks/3", Since: "status 100"}},
-			Running: []clusterview.TaskLink{{Text: "confirm on web-1", Href: "/clusters/00000042/operations/1/tasks/2", Since: "8 s"}},
-			Retrying: clusterview.RetryList{Count: 9, All: "/clusters/00000042/operations/1/table?status=waiting", Tasks: []clusterview.RetryLink{{Text: "install <nginx> on web-3", Href: "/clusters/00000042/operations/1/tasks/4",
-				When: "at 12:00:30 UTC as attempt 2, after: exited with 1", Log: "/clusters/00000042/operations/1/tasks/4?attempt=1#log", LogText: "Log of attempt 1"}}},
+			Failed:   clusterview.TaskList{Status: loom.TaskFailed, All: 1, Tasks: []loom.Task{task(3, loom.ActionInstall, "nginx", loom.TaskFailed)}},
+			Running:  running(),
+			Retrying: clusterview.RetryList{Operation: ref, Count: 9, Tries: []clusters.NextTry{{Number: 4, Action: "install", Service: "<nginx>", Hostname: "web-1002", Attempt: 1, Message: "exited with 1", Error: "first\nno space\n", At: now.Add(30 * time.Second)}}},
 		},
 		View: clusterview.OperationView{Ref: ref, Views: views, Live: "/clusters/00000042/operations/1/graph", Graph: &clusterview.GraphModel{
 			Pictures: []ui.DAGModel{graph()}, Note: "The tasks are grouped.", Options: []clusterview.Choices{{Label: "Boxes", Options: []ui.Tab{{Label: "Tasks", Href: "/clusters/00000042/operations/1/graph", Current: true}, {Label: "By action", Href: "/clusters/00000042/operations/1/graph?group=on"}}}},
@@ -285,23 +293,19 @@ var filters = &clusterview.TaskFilters{Action: "/clusters/00000042/operations/1/
 
 func tableView() clusterview.OperationView {
 	return clusterview.OperationView{Ref: ref, Views: views, Live: "/clusters/00000042/operations/1/table", Filters: filters, Table: &clusterview.TaskTable{
-		Now: now, Clear: "/clusters/00000042/operations/1/table", Pages: ui.PaginationModel{Label: "Pages of tasks", Text: "100 tasks", Next: "/clusters/00000042/operations/1/table?after=x"},
-		Rows: []clusterview.TaskRow{{Number: "2", Href: "/clusters/00000042/operations/1/tasks/2", Stage: "2", Node: "web-1", NodeHref: "/clusters/00000042/nodes/n1", Service: "nginx", Action: "install",
-			State: ui.TaskState(loom.TaskRunning), Attempt: "1", Started: now.Add(-8 * time.Second)}},
+		Clear: "/clusters/00000042/operations/1/table", Pages: ui.PaginationModel{Label: "Pages of tasks", Text: "100 tasks", Next: "/clusters/00000042/operations/1/table?after=x"},
+		Rows: []clusters.TaskView{{Task: running().Tasks[0]}},
 	}}
 }
 
 func taskModel() clusterview.TaskModel {
-	var after []clusterview.TaskDep
-	for range 8 {
-		after = append(after, clusterview.TaskDep{Text: "start nginx on web-1", Href: "/clusters/00000042/operations/1/tasks/4", State: ui.TaskState(loom.TaskBlocked)})
-	}
+	after := slices.Repeat([]loom.Task{task(4, loom.ActionStart, "nginx", loom.TaskBlocked)}, 8)
 	return clusterview.TaskModel{
 		Panel: clusterview.TaskPanel{
 			Ref: loom.TaskRef{Operation: ref, Number: 2}, Attempt: 1, Title: "install nginx on web-1", State: ui.TaskState(loom.TaskFailed), Message: "The script ended with status 100.", Bad: true, Cause: "unable to bind port 80",
 			Facts:  []ui.Def{{Term: "Node", Value: clusterview.TextLink("web-1.lab.example", "/clusters/00000042/nodes/n1")}},
 			Result: []ui.Def{{Term: "providerid", Text: "i-0d1c2b", Mono: true}},
-			Before: []clusterview.TaskDep{{Text: "create on web-1", Href: "/clusters/00000042/operations/1/tasks/1", State: ui.TaskState(loom.TaskComplete)}},
+			Before: []loom.Task{task(1, loom.ActionCreate, "", loom.TaskComplete)},
 			Behind: []string{"start of zookeeper on all its nodes (3 tasks)"}, After: after, Newer: "Attempt 2 has begun.", NewerHref: "/clusters/00000042/operations/1/tasks/2?attempt=2",
 		},
 		Tabs: []ui.Tab{{Label: "Attempt 2, Running", Href: "/a2"}, {Label: "Attempt 1, Failed", Href: "/a1", Current: true}},
@@ -367,7 +371,7 @@ func logView() clusterview.OperationView {
 
 func goneModel() clusterview.ShowModel {
 	m := clusterview.ShowModel{Head: head(), Connect: clusterview.ConnectModel{ID: 42, Gone: true}, Operation: clusterview.OperationPanel{
-		ID: 42, Topic: "op:00000042/1", Last: &clusterview.LastChange{Text: "Deleted", Href: "/clusters/00000042/operations/1", By: "ana", Took: "21 s", Ended: now.Add(-time.Hour), Now: now}},
+		ID: 42, Topic: "op:00000042/1", Last: &clusterview.LastChange{Operation: loom.Operation{Ref: ref, Action: loom.ClusterDelete, RequestedBy: "ana", Started: now.Add(-time.Hour - 21*time.Second), Ended: now.Add(-time.Hour)}}},
 		Sets: clusterview.SetsModel{ID: 42, Sets: []clusterview.NodeSet{{Count: 1, Services: []string{"haproxy"}, All: "/a"}, {Count: 2, All: "/b"}}}}
 	m.Head.Actions, m.Head.Again = nil, "/clusters/new?like=00000042"
 	m.Head.Newer = &clusterview.NewerNotice{Text: "web-cluster v7 is available.", Update: ui.ButtonModel{Label: "Update", Small: true, Href: "/clusters/00000042/update"}}

@@ -1,8 +1,7 @@
 package clusterview
 
 import (
-	"time"
-
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/views/ui"
 )
@@ -29,28 +28,25 @@ type OperationHead struct {
 	// Said is read aloud when it changes.
 	Said string
 	// Failed are the tasks that failed, Running those under way.
-	Failed, Running []TaskLink
+	Failed, Running TaskList
 	Retrying        RetryList
 	// Actions are what can be done about it now, the first ones; Menu has the others.
 	Actions []ui.ButtonModel
 	Menu    []ui.MenuItem
 }
 
-// RetryList is the tasks that failed and are tried again, the first of Count.
-type RetryList struct {
-	Count int
-	Tasks []RetryLink
-	// All leads to all of them where some are not named.
-	All string
+// TaskList is the first tasks of an operation in a status, of All that are.
+type TaskList struct {
+	Status loom.TaskStatus
+	Tasks  []loom.Task
+	All    int
 }
 
-// RetryLink is one of them with the log of the attempt that failed.
-type RetryLink struct {
-	Text, Href, When, Log, LogText string
-	// Error is the end of what it said on standard error.
-	Error string
-	// Actions begin the next try, or give it up.
-	Actions []ui.ButtonModel
+// RetryList is the tasks that failed and are tried again, the first of Count.
+type RetryList struct {
+	Operation loom.OperationRef
+	Count     int
+	Tries     []clusters.NextTry
 }
 
 // OperationView is one of the ways to look at an operation: with Graph, Time, Table or Log
@@ -118,17 +114,6 @@ type TaskFilters struct {
 type TaskTable struct {
 	// Clear is the page without filters.
 	Clear string
-	Rows  []TaskRow
+	Rows  []clusters.TaskView
 	Pages ui.PaginationModel
-	Now   time.Time
-}
-
-// TaskRow is a task in the table.
-type TaskRow struct {
-	Number, Href, Stage, Node, NodeHref, Service, Action string
-	State                                                ui.State
-	Attempt                                              string
-	Started, Ended                                       time.Time
-	// Undo marks a task that takes back what others did.
-	Undo bool
 }

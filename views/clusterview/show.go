@@ -1,8 +1,10 @@
 package clusterview
 
 import (
+	"strconv"
 	"time"
 
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/views/ui"
 )
@@ -56,8 +58,7 @@ type HeadModel struct {
 type ShowModel struct {
 	Head      HeadModel
 	Operation OperationPanel
-	Leftovers LeftoversModel
-	Skipped   SkippedModel
+	Cluster   clusters.ClusterView
 	Connect   ConnectModel
 	Sets      SetsModel
 	About     AboutModel
@@ -65,10 +66,10 @@ type ShowModel struct {
 	Revealed *RevealModel
 }
 
-// LastChange is the newest operation once it is complete.
+// LastChange is the newest operation once it is complete; Retry numbers a retry: ", retry 2,".
 type LastChange struct {
-	Text, Href, By, Took string
-	Ended, Now           time.Time
+	loom.Operation
+	Retry string
 }
 
 // OperationPanel is the newest operation on the cluster's page.
@@ -84,7 +85,7 @@ type OperationPanel struct {
 	Href     string
 	State    ui.State
 	Progress ui.ProgressModel
-	Running  []TaskLink
+	Running  TaskList
 	Retrying RetryList
 	Failure  *FailureModel
 	// Actions are what can be done about it now, first what most likely helps; Menu has the rest.
@@ -92,22 +93,6 @@ type OperationPanel struct {
 	Menu    []ui.MenuItem
 	// Note is one more sentence.
 	Note string
-}
-
-// LeftoversModel are the machines that a delete left behind, for administrators.
-type LeftoversModel struct {
-	ID   loom.ClusterID
-	Rows []loom.Leftover
-	Now  time.Time
-}
-
-// TaskLink is a task in words.
-type TaskLink struct {
-	Text, Href string
-	Since      string
-	// Runs says that it goes on, for Elapsed so far.
-	Runs    bool
-	Elapsed time.Duration
 }
 
 // FailureModel is the first cause of a failed operation.
@@ -306,7 +291,6 @@ type OperationsModel struct {
 	// Live is where the list is fetched again.
 	Live string
 	Rows []OperationRow
-	Now  time.Time
 	// Filters are those of the tab; Clear leads to the list without them.
 	Filters *OperationFilters
 	Clear   string
@@ -320,16 +304,24 @@ type OperationFilters struct {
 	Filtered         bool
 }
 
-// OperationRow is an operation in a list.
+// OperationRow is an operation in a list; Retry numbers a retry: ", retry 2".
 type OperationRow struct {
-	Number, Action, Href, By string
-	State                    ui.State
-	Started                  time.Time
-	Duration                 string
-	Tasks                    string
-	// Runs says that it goes on, for Elapsed so far.
-	Runs    bool
-	Elapsed time.Duration
+	loom.Operation
+	Retry string
+}
+
+// tasks is how many tasks it has, and how many of them are done once it has ended: while it
+// runs, that is shown where it is kept up to date.
+func (o *OperationRow) tasks() string {
+	p := o.Progress()
+	text := strconv.Itoa(p.Total)
+	if o.Status.Final() && p.Done < p.Total {
+		text = strconv.Itoa(p.Done) + " of " + text
+	}
+	if failed := o.Tasks[loom.TaskFailed]; failed > 0 && o.Status.Final() {
+		text += ", " + strconv.Itoa(failed) + " failed"
+	}
+	return text
 }
 
 // ConfigModel is the tab of the config.

@@ -45,7 +45,7 @@ type TaskPanel struct {
 	Technical []ui.Def
 	// Before are the tasks it waits for, Behind groups of them in words, After
 	// those that wait for it.
-	Before, After []TaskDep
+	Before, After []loom.Task
 	Behind        []string
 	// Attempts counts the tries when the page was made; a page that shows fewer
 	// offers to reload.
@@ -79,10 +79,4 @@ func (m *TaskPanel) Topics() []string {
 		topics = append(topics, route.TopicLog(m.Ref, m.Attempt))
 	}
 	return topics
-}
-
-// TaskDep is a neighbour in the plan.
-type TaskDep struct {
-	Text, Href string
-	State      ui.State
 }

@@ -83,10 +83,10 @@ func ClusterBadge(status loom.ClusterStatus, p loom.Progress, h loom.ClusterHeal
 		if p.Status == "" || p.Status == loom.OperationComplete {
 			break
 		}
-		if state = (State{Word: capital(p.Action.Verb()) + " failed", Icon: "error", Tone: ToneBad}); p.Started.IsZero() {
+		if state = (State{Word: Capital(p.Action.Verb()) + " failed", Icon: "error", Tone: ToneBad}); p.Started.IsZero() {
 			state = RefusedState()
 		} else if p.Status == loom.OperationAborted {
-			state = State{Word: capital(p.Action.Verb()) + " aborted", Icon: "ban", Tone: ToneWarn}
+			state = State{Word: Capital(p.Action.Verb()) + " aborted", Icon: "ban", Tone: ToneWarn}
 		}
 	case status == loom.ClusterActive && h.Status != loom.HealthOff && p.AwaitsLook(h.CheckedAt, now):
 		state = CheckingState()
@@ -108,7 +108,8 @@ func CheckingState() State { return State{Word: "Checking…", Icon: "ring", Ton
 // StoppedState is that of a cluster or node whose services were all stopped.
 func StoppedState() State { return State{Word: "Stopped", Icon: "square", Tone: ToneIdle} }
 
-func capital(s string) string {
+// Capital makes the first letter a capital.
+func Capital(s string) string {
 	if s == "" {
 		return s
 	}

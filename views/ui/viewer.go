@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"loom/app/loom"
 )
 
-// Viewer is how the person in front of the page wants times shown.
+// Viewer is the person in front of the page, and how they want times shown.
 type Viewer struct {
 	// Zone of the times; nil is UTC.
 	Zone *time.Location
@@ -14,6 +16,9 @@ type Viewer struct {
 	Absolute bool
 	// AnnounceLogs reads new lines of a followed log aloud.
 	AnnounceLogs bool
+	// Actor is that person, Now the time of the request.
+	Actor loom.Actor
+	Now   time.Time
 	// Here is the address of the page that is shown, From that of the page from which a
 	// question was opened: where forms lead back to. "" is the usual page.
 	Here, From string
@@ -77,6 +82,14 @@ func (v Viewer) ParseDay(text string) (time.Time, error) {
 		err = fmt.Errorf("the year %d is no year of this calendar", day.Year())
 	}
 	return day, err
+}
+
+// By names who did something: "you" or the name.
+func (v Viewer) By(user loom.UserID) string {
+	if user == v.Actor.User {
+		return "you"
+	}
+	return string(user)
 }
 
 func (v Viewer) text(t, now time.Time) string {

@@ -79,7 +79,7 @@ func (s *Server) preferencesSave(w http.ResponseWriter, r *http.Request) error {
 		if !signedIn {
 			return err
 		}
-		r = page.SeenBy(r, p)
+		r = page.SeenBy(r, actor, p)
 		p = readPreferences(f, p)
 	}
 	if signedIn {

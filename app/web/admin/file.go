@@ -144,7 +144,7 @@ func (s *Server) failedTask(ctx context.Context, actor loom.Actor, text, script 
 		return nil, err
 	}
 	f := &adminview.FailedTask{Task: t.Task, ClusterName: v.Name, WhyNot: v.Allowed[loom.ChangeRetry], Cause: t.Message,
-		Title: page.Capital(strings.TrimSpace(string(t.Action)+" "+t.Service)) + " on " + page.NodeNumber(t.NodeHostname)}
+		Title: page.Capital(strings.TrimSpace(string(t.Action)+" "+t.Service)) + " on " + ui.NodeNumber(t.NodeHostname)}
 	if v.Latest == nil || v.Latest.Ref != ref.Operation {
 		f.WhyNot = "A later operation changed " + v.Name + "."
 	}

@@ -74,7 +74,7 @@ func (s *Server) queueGrid(q processes.Queued, running bool) templ.Component {
 		}
 		m.Rows = append(m.Rows, []adminview.Cell{
 			{Text: strings.TrimSpace(t.Action + " " + t.Service), Href: route.Task(t.Ref()), Sub: "task " + strconv.Itoa(t.Number) + " of operation " + strconv.Itoa(t.Operation)},
-			{Text: t.ClusterName, Href: route.Operation(t.Ref().Operation), Sub: "of " + t.Owner}, {Text: page.ShortHost(t.Hostname), Mono: true}, {Text: waitedFor(t)}, last})
+			{Text: t.ClusterName, Href: route.Operation(t.Ref().Operation), Sub: "of " + t.Owner}, {Text: ui.ShortHost(t.Hostname), Mono: true}, {Text: waitedFor(t)}, last})
 	}
 	return adminview.Table(m)
 }

@@ -8,7 +8,6 @@ import (
 
 	"loom/app/clusters"
 	"loom/app/loom"
-	"loom/views/clusterview"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -181,12 +180,3 @@ func operationActions(v clusters.ClusterView, op loom.Operation) []ui.ButtonMode
 
 // titled explains a button to who points at it.
 func titled(text string) templ.Attributes { return templ.Attributes{"title": text} }
-
-// skippedPart are the tasks that were left out and never ran.
-func skippedPart(v clusters.ClusterView) clusterview.SkippedModel {
-	m := clusterview.SkippedModel{ID: v.ID}
-	for _, t := range v.Skipped {
-		m.Tasks = append(m.Tasks, clusterview.TaskLink{Text: taskText(t), Href: route.Task(t.Ref), Since: "by " + string(t.SkippedBy) + ": " + t.SkipReason})
-	}
-	return m
-}

@@ -128,7 +128,7 @@ func (s *Server) showBulkDelete(w http.ResponseWriter, r *http.Request, actor lo
 			m.Errors = ui.NewFormErrors("Nothing was deleted.", []loom.FieldError{{Field: "confirm", Message: f.Error}})
 		}
 		m.Fields = []ui.FieldModel{f}
-		m.Button = ui.ButtonModel{Label: page.Capital(m.Confirm), Busy: "Deleting…", Kind: ui.DangerFilled, Submit: true, Attrs: map[string]any{"data-confirm": true}}
+		m.Button = ui.ButtonModel{Label: ui.Capital(m.Confirm), Busy: "Deleting…", Kind: ui.DangerFilled, Submit: true, Attrs: map[string]any{"data-confirm": true}}
 	}
 	return s.bulkPage(w, r, actor, status, m)
 }

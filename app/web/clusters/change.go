@@ -105,7 +105,7 @@ func changeTitle(v clusters.ClusterView, f changeForm) string {
 	case f.Kind == loom.ChangeRepair && f.of("how") != "" && len(f.list("nodes")) > 0:
 		return repairTitle(v, f) + " of " + v.Name
 	case f.Service != "":
-		return page.Capital(string(f.Kind)) + " " + f.Service + " of " + v.Name
+		return ui.Capital(string(f.Kind)) + " " + f.Service + " of " + v.Name
 	case f.Kind == loom.ChangeRetry || f.Kind == loom.ChangeRollback:
 		what := "operation " + f.Operation
 		if v.Latest != nil && strconv.Itoa(v.Latest.Ref.Number) == f.Operation {
@@ -125,9 +125,9 @@ func changeButton(v clusters.ClusterView, f changeForm) string {
 		}
 	case loom.ChangeStart, loom.ChangeStop, loom.ChangeRestart:
 		if f.Service != "" {
-			return page.Capital(string(f.Kind)) + " " + f.Service
+			return ui.Capital(string(f.Kind)) + " " + f.Service
 		}
-		return page.Capital(f.Kind.Change().Verb)
+		return ui.Capital(f.Kind.Change().Verb)
 	}
 	return changeTitle(v, f)
 }
@@ -169,7 +169,7 @@ func leavingPart(v clusters.ClusterView, f changeForm, p *clusters.PreviewView, 
 	m.For = f.of("numMachines")
 	m.Leaving = &ui.ChoiceModel{Name: "nodes", Legend: "Nodes to remove", Help: "Chosen by Loom. You can change them. " + lostWarning}
 	for _, n := range removable(v) {
-		c := ui.Choice{Value: string(n.ID), Label: page.NodeNumber(n.Hostname), Description: strings.Join(n.Services, ", "), Checked: slices.Contains(ticked, string(n.ID))}
+		c := ui.Choice{Value: string(n.ID), Label: ui.NodeNumber(n.Hostname), Description: strings.Join(n.Services, ", "), Checked: slices.Contains(ticked, string(n.ID))}
 		if n.Leaving {
 			c.Facts = []string{"leaving already"}
 		}
@@ -185,7 +185,7 @@ func deadPart(v clusters.ClusterView, f changeForm, leaving []string) *ui.Choice
 		Help: "For nodes that do not answer: their machines are deleted at once."}
 	for _, n := range removable(v) {
 		if id := string(n.ID); slices.Contains(leaving, id) {
-			c := ui.Choice{Value: id, Label: page.NodeNumber(n.Hostname), Checked: slices.Contains(f.list("dead"), id)}
+			c := ui.Choice{Value: id, Label: ui.NodeNumber(n.Hostname), Checked: slices.Contains(f.list("dead"), id)}
 			if n.State == loom.NodeFailed {
 				c.Facts = []string{"its last task failed"}
 			}
@@ -242,7 +242,7 @@ func (s *Server) repairParts(ctx context.Context, actor loom.Actor, v clusters.C
 	picker := ui.ChoiceModel{Name: "nodes", Legend: "Nodes", Filter: "Filter nodes", Error: errs.For("nodes")}
 	for _, n := range v.Nodes {
 		state := nodeState(v, &n, s.Now())
-		c := ui.Choice{Value: string(n.ID), Label: page.NodeNumber(n.Hostname), Description: strings.Join(n.Services, ", "),
+		c := ui.Choice{Value: string(n.ID), Label: ui.NodeNumber(n.Hostname), Description: strings.Join(n.Services, ", "),
 			Facts: []string{strings.TrimSpace(strings.ToLower(state.Word) + " " + state.Detail)}, Checked: slices.Contains(ticked, string(n.ID))}
 		for _, line := range nodeTrouble(v, &n) {
 			c.Facts = append(c.Facts, line.Text)
@@ -280,7 +280,7 @@ func repairTitle(v clusters.ClusterView, f changeForm) string {
 	if len(nodes) == 1 {
 		for _, n := range v.Nodes {
 			if string(n.ID) == nodes[0] {
-				return what + " on node " + page.NodeNumber(n.Hostname)
+				return what + " on node " + ui.NodeNumber(n.Hostname)
 			}
 		}
 	}
@@ -617,7 +617,7 @@ func fittingPanel(v clusters.ClusterView, f changeForm, p clusters.PreviewView) 
 		for _, n := range p.Nodes {
 			if n.State == loom.NodePlanned && n.Incarnation == 1 {
 				m.Coming = append(m.Coming, clusterview.ComingNode{
-					Hostname: page.NodeNumber(n.Hostname), Services: strings.Join(n.Services, ", "), Hardware: n.HardwareType, Image: n.ImageType})
+					Hostname: ui.NodeNumber(n.Hostname), Services: strings.Join(n.Services, ", "), Hardware: n.HardwareType, Image: n.ImageType})
 			}
 		}
 	} else if p.Kind != loom.ChangeShrink {

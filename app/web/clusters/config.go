@@ -42,14 +42,14 @@ func (s *Server) clusterConfig(w http.ResponseWriter, r *http.Request, actor loo
 		filled, problems := v.ExpandedConfig(node.ID)
 		m.Label, m.Text = "Config with macros filled in", configText(secrets.Mask(filled))
 		if node.ID != "" {
-			m.Label += ", as " + page.NodeNumber(node.Hostname) + " reads it"
+			m.Label += ", as " + ui.NodeNumber(node.Hostname) + " reads it"
 		}
 		for _, p := range problems[:min(len(problems), problemsShown)] {
 			m.Problems = append(m.Problems, problemWords(p))
 		}
 		m.More = max(0, len(problems)-problemsShown)
 		for _, n := range placedNodes(v) {
-			m.Nodes = append(m.Nodes, ui.Option{Value: string(n.ID), Label: page.NodeNumber(n.Hostname), Selected: n.ID == node.ID})
+			m.Nodes = append(m.Nodes, ui.Option{Value: string(n.ID), Label: ui.NodeNumber(n.Hostname), Selected: n.ID == node.ID})
 		}
 		m.Action = base
 	}

@@ -10,9 +10,9 @@ import (
 	"loom/app/clusters"
 	"loom/app/httpx"
 	"loom/app/loom"
-	"loom/app/web/page"
 	"loom/views/clusterview"
 	"loom/views/route"
+	"loom/views/ui"
 )
 
 // connectShown is how many machines the overview of a cluster names; the tab of nodes
@@ -45,7 +45,7 @@ func (s *Server) connectPart(ctx context.Context, actor loom.Actor, v clusters.C
 		}
 		command, why := c.command(&n)
 		shown := clusterview.ConnectNode{
-			Hostname: page.NodeNumber(n.Hostname), Href: at(route.Node(v.ID, n.ID)), Command: command, WhyNot: why,
+			Hostname: ui.NodeNumber(n.Hostname), Href: at(route.Node(v.ID, n.ID)), Command: command, WhyNot: why,
 		}
 		shown.Links = nodeLinks(v, n)
 		shown.Links = shown.Links[:min(len(shown.Links), serviceLinksShown)]

@@ -57,7 +57,7 @@ func sshConfig(v clusters.ClusterView, c *connections) string {
 			continue
 		}
 		user, port := n.SignIn()
-		fmt.Fprintf(&b, "\nHost %s %s\n  HostName %s\n  User %s\n", plainLine(page.ShortHost(n.Hostname)), plainLine(n.Hostname), plainLine(c.choice.of(*n)), plainLine(user))
+		fmt.Fprintf(&b, "\nHost %s %s\n  HostName %s\n  User %s\n", plainLine(ui.ShortHost(n.Hostname)), plainLine(n.Hostname), plainLine(c.choice.of(*n)), plainLine(user))
 		if port != 22 {
 			fmt.Fprintf(&b, "  Port %d\n", port)
 		}
@@ -121,7 +121,7 @@ func hostsEntries(v clusters.ClusterView, choice addressChoice) string {
 	for _, n := range v.Nodes {
 		if address := choice.of(n); address != "" && n.State != loom.NodeDeleted {
 			names := plainLine(n.Hostname)
-			if short := plainLine(page.ShortHost(n.Hostname)); short != names {
+			if short := plainLine(ui.ShortHost(n.Hostname)); short != names {
 				names += " " + short
 			}
 			fmt.Fprintf(&b, "%s\t%s\n", plainLine(address), names)

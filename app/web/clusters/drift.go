@@ -5,7 +5,6 @@ import (
 
 	"loom/app/clusters"
 	"loom/app/loom"
-	"loom/app/web/page"
 	"loom/views/clusterview"
 	"loom/views/route"
 	"loom/views/ui"
@@ -16,7 +15,7 @@ func clusterDrift(v clusters.ClusterView, now time.Time) clusterview.DriftModel 
 	m := clusterview.DriftModel{Now: now}
 	for _, n := range v.Nodes {
 		for _, row := range nodeDrift(v, n.ID, now).Rows {
-			row.Hostname, row.Href = page.NodeNumber(n.Hostname), route.Node(v.ID, n.ID)
+			row.Hostname, row.Href = ui.NodeNumber(n.Hostname), route.Node(v.ID, n.ID)
 			m.Rows = append(m.Rows, row)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"loom/app/loom"
-	"loom/app/web/page"
 	"loom/planner/draw"
 	"loom/views/ui"
 )
@@ -94,7 +93,7 @@ func boxNode(plan loom.Plan, b draw.Box, l graphLabels) ui.DAGNode {
 		return n
 	}
 	task := plan.Tasks[b.Tasks[0]-1]
-	host := page.NodeNumber(l.host(task))
+	host := ui.NodeNumber(l.host(task))
 	n.Line = host
 	if task.Service != "" {
 		n.Line = task.Service + " " + strconv.Itoa(task.NodeNumber)

@@ -46,7 +46,7 @@ func (s *Server) showHealth(w http.ResponseWriter, r *http.Request, actor loom.A
 	for _, announced := range v.Health.Maintenance {
 		text := "Maintenance"
 		if i := slices.IndexFunc(v.Nodes, func(n loom.Node) bool { return n.ID == announced.Node }); i >= 0 {
-			text += " of " + page.NodeNumber(v.Nodes[i].Hostname)
+			text += " of " + ui.NodeNumber(v.Nodes[i].Hostname)
 		}
 		m.Maintenance = append(m.Maintenance, text+" until "+ui.ViewerOf(r.Context()).Moment(announced.Until)+", announced by "+string(announced.By)+": "+announced.Reason)
 	}
@@ -65,7 +65,7 @@ func (s *Server) incidentsPart(ctx context.Context, actor loom.Actor, v clusters
 	m.None = noIncidents(v)
 	asked := false
 	for _, i := range list.Items {
-		row := clusterview.IncidentRow{Text: incidentText(i), Message: incidentMessage(i), Hostname: page.NodeNumber(i.Hostname), Href: route.Node(v.ID, i.Node), Since: i.Since, Over: !i.Ended.IsZero()}
+		row := clusterview.IncidentRow{Text: incidentText(i), Message: incidentMessage(i), Hostname: ui.NodeNumber(i.Hostname), Href: route.Node(v.ID, i.Node), Since: i.Since, Over: !i.Ended.IsZero()}
 		if row.Over {
 			row.Lasted = s.elapsed(i.Since, i.Ended)
 		}
@@ -220,7 +220,7 @@ func policyForm(v clusters.ClusterView, errs []loom.FieldError) *clusterview.Rep
 		words := loom.Describe(loom.KindTemplate, "administration", "repair", part.Name)
 		options := []ui.Option{{Value: "", Label: "Template default (" + page.RepairText(part.Name, *usual[i].Choice) + ")", Selected: *part.Choice == ""}}
 		for _, c := range loom.RepairChoices {
-			options = append(options, ui.Option{Value: string(c), Label: page.Capital(page.RepairText(part.Name, c)), Selected: *part.Choice == c})
+			options = append(options, ui.Option{Value: string(c), Label: ui.Capital(page.RepairText(part.Name, c)), Selected: *part.Choice == c})
 		}
 		f.Fields = append(f.Fields, ui.FieldModel{Name: part.Name, ID: "f-policy-" + part.Name, Label: words.Label, Kind: ui.FieldSelect, Width: "l", Options: options, Error: f.Errors.For("repair." + part.Name)})
 	}
@@ -364,11 +364,11 @@ func trouble(v clusters.ClusterView) []clusterview.TroubleLine {
 	for i := range v.Nodes {
 		n := &v.Nodes[i]
 		for _, line := range nodeTrouble(v, n) {
-			line.Node, line.Href = page.NodeNumber(n.Hostname), route.Node(v.ID, n.ID)
+			line.Node, line.Href = ui.NodeNumber(n.Hostname), route.Node(v.ID, n.ID)
 			lines = append(lines, line)
 		}
 		if h, ok := healthOf(v, n.ID); ok {
-			for _, text := range driftLines(page.NodeNumber(n.Hostname), h) {
+			for _, text := range driftLines(ui.NodeNumber(n.Hostname), h) {
 				lines = append(lines, clusterview.TroubleLine{Text: text})
 			}
 		}

@@ -121,7 +121,7 @@ func (s *Server) attentionItems(ctx context.Context, actor loom.Actor) ([]cluste
 	}
 	for _, i := range incidents.Items {
 		item := clusterview.AttentionItem{Tone: ui.ToneBad, Cluster: i.ClusterName, Href: route.ClusterTab(i.Cluster, "health"),
-			Text: incidentText(i) + " on " + page.NodeNumber(i.Hostname) + " ", At: i.Since}
+			Text: incidentText(i) + " on " + ui.NodeNumber(i.Hostname) + " ", At: i.Since}
 		item.Ask = askOf(actor, i)
 		if href := repairOf(i); href != "" && item.Ask.Label == "" {
 			item.Actions = []ui.ButtonModel{{Label: "Repair", Small: true, Href: href}}

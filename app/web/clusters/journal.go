@@ -41,7 +41,7 @@ func (s *Server) serviceJournal(w http.ResponseWriter, r *http.Request, actor lo
 	if err != nil {
 		return err
 	}
-	service, short := route.Segment(r.PathValue("service")), page.NodeNumber(n.Hostname)
+	service, short := route.Segment(r.PathValue("service")), ui.NodeNumber(n.Hostname)
 	m := clusterview.JournalModel{Service: service, Hostname: short, Node: route.Node(v.ID, n.ID), Self: route.ServiceJournal(v.ID, n.ID, service)}
 	id, err := s.Fleet.OpenJournal(r.Context(), actor, loom.Journal{Cluster: v.ID, Node: n.ID, Service: service, Lines: journalPast, Follow: true})
 	switch e := loom.AsError(err); {

@@ -8,7 +8,6 @@ import (
 
 	"loom/app/httpx"
 	"loom/app/loom"
-	"loom/app/web/page"
 	"loom/views/route"
 	"loom/views/sharedview"
 	"loom/views/ui"
@@ -94,7 +93,7 @@ func (s *Server) newsOfIncident(r *http.Request, actor loom.Actor, id string) (u
 	if err != nil || !i.Asks() {
 		return ui.ToastModel{}, err
 	}
-	return ui.ToastModel{Tone: ui.ToneWarn, Text: incidentText(i) + " on " + page.ShortHost(i.Hostname) + " of " + i.ClusterName + ".", Action: "View incident", ActionHref: route.ClusterTab(i.Cluster, "health")}, nil
+	return ui.ToastModel{Tone: ui.ToneWarn, Text: incidentText(i) + " on " + ui.ShortHost(i.Hostname) + " of " + i.ClusterName + ".", Action: "View incident", ActionHref: route.ClusterTab(i.Cluster, "health")}, nil
 }
 
 // newsOfToken is the toast about a token of the reader that ends soon.

@@ -155,7 +155,7 @@ func (s *Server) nodeReveal(w http.ResponseWriter, r *http.Request, actor loom.A
 	if err != nil {
 		return err
 	}
-	m := clusterview.RevealModel{Hostname: page.ShortHost(n.Hostname), User: secret.User, Password: secret.Password.Reveal(), Again: route.NodeReveal(v.ID, n.ID)}
+	m := clusterview.RevealModel{Hostname: ui.ShortHost(n.Hostname), User: secret.User, Password: secret.Password.Reveal(), Again: route.NodeReveal(v.ID, n.ID)}
 	w.Header().Set("Cache-Control", "no-store")
 	if page.Wants(r, clusterview.RevealID) {
 		return s.Fragment(w, r, http.StatusOK, clusterview.Reveal(m))

@@ -122,7 +122,7 @@ func (s *Server) operationSaid(op *loom.Operation, name string) string {
 	if op == nil || op.Status.Final() && s.Now().Sub(op.Ended) > titleEnds {
 		return ""
 	}
-	what := page.Capital(op.Action.Verb()) + " of " + name
+	what := ui.Capital(op.Action.Verb()) + " of " + name
 	because := ""
 	if op.Message != "" {
 		because = " " + op.Message
@@ -208,7 +208,7 @@ func (s *Server) briefCluster(ctx context.Context, actor loom.Actor, id loom.Clu
 
 func (s *Server) operationHead(ctx context.Context, actor loom.Actor, v clusters.ClusterView, op loom.Operation) (clusterview.OperationHead, error) {
 	m := clusterview.OperationHead{
-		Ref: op.Ref, Title: page.Capital(op.Action.Verb()) + " " + v.Name, State: ui.OperationState(op.Status, op.Aborted).Of("operation", op.Ref.String()), Message: op.Message, Said: s.operationSaid(&op, v.Name),
+		Ref: op.Ref, Title: ui.Capital(op.Action.Verb()) + " " + v.Name, State: ui.OperationState(op.Status, op.Aborted).Of("operation", op.Ref.String()), Message: op.Message, Said: s.operationSaid(&op, v.Name),
 	}
 	if !op.ForRetry { // those are named one by one
 		m.Waiting = op.Waiting
@@ -241,12 +241,7 @@ func (s *Server) operationHead(ctx context.Context, actor loom.Actor, v clusters
 		return m, err
 	}
 	m.Actions, m.Menu = headActions(actions)
-	m.Running, m.Failed = s.taskLinks(tasks, loom.TaskRunning, op.Tasks[loom.TaskRunning]), s.taskLinks(tasks, loom.TaskFailed, op.Tasks[loom.TaskFailed])
-	if len(m.Failed) == 1 && m.Message != "" { // which names it
-		m.Failed[0].Text, m.Failed[0].Since = "View task", ""
-	} else if len(m.Failed) > 0 {
-		m.Message = ui.Count(op.Tasks[loom.TaskFailed], "task failed.", "tasks failed.")
-	}
+	m.Running, m.Failed = taskList(tasks, loom.TaskRunning, op.Tasks[loom.TaskRunning]), taskList(tasks, loom.TaskFailed, op.Tasks[loom.TaskFailed])
 	return m, nil
 }
 
@@ -376,7 +371,7 @@ func (s *Server) showOperation(w http.ResponseWriter, r *http.Request, actor loo
 
 func (s *Server) operationFrame(r *http.Request, v clusters.ClusterView, op loom.Operation, more ...ui.Crumb) layout.Model {
 	crumbs := []ui.Crumb{{Label: v.Name, Href: route.Cluster(v.ID)}, {Label: "Operation " + strconv.Itoa(op.Ref.Number), Href: route.Operation(op.Ref)}}
-	m := clusterPage(page.Capital(op.Action.Verb())+" "+v.Name, "Operations", append(crumbs, more...)...)
+	m := clusterPage(ui.Capital(op.Action.Verb())+" "+v.Name, "Operations", append(crumbs, more...)...)
 	if !op.Status.Final() {
 		m.Topics = []string{route.TopicOperation(op.Ref)}
 	}

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"loom/app/clusters"
 	"loom/app/httpx"
@@ -100,7 +99,7 @@ func (s *Server) operationAbort(w http.ResponseWriter, r *http.Request, actor lo
 	}
 	flash := httpx.Flash{Tone: "ok", Text: "Aborting " + op.Action.Verb() + "."}
 	if op.Status == loom.OperationComplete {
-		flash = httpx.Flash{Tone: "warn", Text: page.Capital(op.Action.Verb()) + " was complete already."}
+		flash = httpx.Flash{Tone: "warn", Text: ui.Capital(op.Action.Verb()) + " was complete already."}
 	}
 	return s.Return(w, r, route.Operation(ref), flash)
 }
@@ -133,7 +132,7 @@ func (s *Server) showSkip(w http.ResponseWriter, r *http.Request, actor loom.Act
 	field := ui.FieldModel{Name: "reason", Label: "Reason", Kind: ui.FieldTextarea, Rows: 2, Value: reason, MaxLength: 1000, Help: "It stays with the task."}
 	m := clusterview.ConfirmModel{
 		Title: "Skip task " + strconv.Itoa(ref.Number), Post: route.TaskSkip(ref), Back: route.Task(ref), Button: "Skip task " + strconv.Itoa(ref.Number), Busy: "Skipping…", Danger: true,
-		Text: page.Capital(taskText(t.Task)) + " will not run. Tasks that depend on it run as if it were complete. The cluster shows it until a later operation runs it.", WhyNot: op.WhyNotSkipped(&t.Task),
+		Text: ui.Capital(clusterview.TaskText(t.Task)) + " will not run. Tasks that depend on it run as if it were complete. The cluster shows it until a later operation runs it.", WhyNot: op.WhyNotSkipped(&t.Task),
 	}
 	if refused != nil {
 		e := loom.AsError(refused)
@@ -179,7 +178,7 @@ func taskActions(actor loom.Actor, v clusters.ClusterView, op loom.Operation, t 
 	if t.Status == loom.TaskFailed && op.Status.Final() && v.Latest != nil && v.Latest.Ref == op.Ref && v.Status != loom.ClusterTerminated {
 		out = append(out,
 			ui.ButtonModel{Label: retryLabel, Icon: "rotate", Href: route.OperationVerb(op.Ref, "retry"), WhyNot: v.Allowed[loom.ChangeRetry], Attrs: ui.OpensDialog(route.OperationVerb(op.Ref, "retry"))},
-			ui.ButtonModel{Label: "Repair node " + page.NodeNumber(t.NodeHostname), Icon: "shield", Href: route.ClusterRepair(v.ID, t.Node), WhyNot: v.Allowed[loom.ChangeRepair]})
+			ui.ButtonModel{Label: "Repair node " + ui.NodeNumber(t.NodeHostname), Icon: "shield", Href: route.ClusterRepair(v.ID, t.Node), WhyNot: v.Allowed[loom.ChangeRepair]})
 	}
 	return out
 }
@@ -203,49 +202,5 @@ func (s *Server) retries(ctx context.Context, actor loom.Actor, op loom.Operatio
 	if len(tries) == 0 {
 		return clusterview.RetryList{}, err
 	}
-	m := clusterview.RetryList{Count: max(op.Again, len(tries))}
-	for _, try := range tries[:min(len(tries), runningShown)] {
-		ref := loom.TaskRef{Operation: op.Ref, Number: try.Number}
-		where := page.NodeNumber(try.Hostname)
-		if where == "" {
-			where = "node " + strconv.Itoa(try.NodeNumber)
-		}
-		when := s.tryTime(try) + "."
-		if try.Message != "" {
-			when += " " + page.Capital(try.Message) + "."
-		}
-		m.Tasks = append(m.Tasks, clusterview.RetryLink{
-			Text: strings.TrimSpace(try.Action+" "+try.Service) + " on " + where, Href: route.Task(ref), When: when,
-			Log: route.TaskAttempt(ref, try.Attempt) + "#log", LogText: "Log of attempt " + strconv.Itoa(try.Attempt),
-			Error: lastLines(try.Error, 1),
-			Actions: []ui.ButtonModel{
-				{Label: "Retry now", Icon: "rotate", Small: true, FormAction: route.TaskVerb(ref, "retry-now"), Attrs: titled("Begins the next try of task " + strconv.Itoa(try.Number))},
-				{Label: "Stop retrying", Icon: "ban", Small: true, FormAction: route.TaskVerb(ref, "stop-retrying"), Attrs: titled("Gives up task " + strconv.Itoa(try.Number) + ", and with it the operation")},
-			},
-		})
-	}
-	if m.Count > len(m.Tasks) {
-		m.All = route.Query(route.OperationTasks(op.Ref), "status", "waiting")
-	}
-	return m, nil
-}
-
-// lastLines are the last lines of a text that are not empty.
-func lastLines(text string, n int) string {
-	var lines []string
-	for line := range strings.Lines(text) {
-		if line = strings.TrimRight(line, "\r\n "); line != "" {
-			lines = append(lines, line)
-		}
-	}
-	return strings.Join(lines[max(0, len(lines)-n):], "\n")
-}
-
-// tryTime says which attempt comes when: "in 12 s (attempt 2)".
-func (s *Server) tryTime(try clusters.NextTry) string {
-	when := "now"
-	if d := try.At.Sub(s.Now()).Round(time.Second); d > 0 {
-		when = "in " + ui.Duration(d)
-	}
-	return when + " (attempt " + strconv.Itoa(try.Attempt+1) + ")"
+	return clusterview.RetryList{Operation: op.Ref, Count: max(op.Again, len(tries)), Tries: tries[:min(len(tries), runningShown)]}, err
 }

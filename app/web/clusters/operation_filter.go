@@ -10,7 +10,6 @@ import (
 
 	"loom/app/clusters"
 	"loom/app/loom"
-	"loom/app/web/page"
 	"loom/views/clusterview"
 	"loom/views/route"
 	"loom/views/ui"
@@ -137,7 +136,7 @@ func (s *Server) taskFilters(ctx context.Context, actor loom.Actor, op loom.Oper
 		if i >= nodesOffered && string(n.ID) != q.node {
 			continue
 		}
-		m.Nodes = append(m.Nodes, ui.Option{Value: string(n.ID), Label: page.NodeNumber(n.Hostname), Selected: string(n.ID) == q.node})
+		m.Nodes = append(m.Nodes, ui.Option{Value: string(n.ID), Label: ui.NodeNumber(n.Hostname), Selected: string(n.ID) == q.node})
 	}
 	m.Services = options("All services", q.service, slices.Sorted(maps.Keys(services)))
 	m.Verbs = options("All actions", q.action, slices.Sorted(maps.Keys(actions)))

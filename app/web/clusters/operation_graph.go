@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"loom/app/loom"
-	"loom/app/web/page"
 	"loom/planner/draw"
 	"loom/views/clusterview"
 	"loom/views/route"
@@ -92,7 +91,7 @@ func operationDAG(op loom.Operation, plan loom.Plan, tasks planTasks, d draw.Dra
 	return graphModel(plan, d, graphLabels{
 		title:   fmt.Sprintf("Plan of %s: %d of %d tasks complete", op.Action.Verb(), p.Done, p.Total),
 		host:    func(t loom.PlanTask) string { return tasks.task(t.Number).NodeHostname },
-		node:    func(b draw.Box) string { return page.NodeNumber(tasks.task(b.Tasks[0]).NodeHostname) },
+		node:    func(b draw.Box) string { return ui.NodeNumber(tasks.task(b.Tasks[0]).NodeHostname) },
 		href:    func(numbers []int) string { return route.Task(tasks.task(numbers[0]).Ref) },
 		state:   func(n int) ui.State { return tasks.state(n) },
 		tasksIn: func(b draw.Box) string { return q.tasksIn(op.Ref, b.Of) },

@@ -198,7 +198,7 @@ func (s *Server) taskNames(ctx context.Context, actor loom.Actor, op loom.Operat
 func briefTask(t loom.Task) string {
 	where := strconv.Itoa(t.NodeNumber)
 	if t.NodeNumber == 0 {
-		where = page.NodeNumber(t.NodeHostname)
+		where = ui.NodeNumber(t.NodeHostname)
 	}
 	return strings.TrimSpace(string(t.Action)+" "+ui.MiddleEllipsis(t.Service, 14)) + " on " + where
 }
@@ -209,7 +209,7 @@ func (s *Server) nodeLog(w http.ResponseWriter, r *http.Request, actor loom.Acto
 	if err != nil {
 		return err
 	}
-	short := page.NodeNumber(n.Hostname)
+	short := ui.NodeNumber(n.Hostname)
 	l := &wholeLog{
 		source: clusters.LogSource{Operation: loom.OperationRef{Cluster: v.ID}, Node: n.ID}, url: route.NodeLog(v.ID, n.ID),
 		label: "Log of " + short, operations: true,

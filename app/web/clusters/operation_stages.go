@@ -9,7 +9,6 @@ import (
 
 	"loom/app/clusters"
 	"loom/app/loom"
-	"loom/app/web/page"
 	"loom/planner/draw"
 	"loom/views/clusterview"
 	"loom/views/route"
@@ -63,10 +62,7 @@ func stages(tasks []loom.Task) []clusterview.Stage {
 		}
 		st := &out[t.Level-1]
 		st.Count++
-		st.Tasks = append(st.Tasks, clusterview.StageTask{
-			Number: strconv.Itoa(t.Ref.Number), Action: string(t.Action), Service: t.Service, Host: page.NodeNumber(t.NodeHostname),
-			State: ui.TaskStateOf(&t), Href: route.Task(t.Ref), Critical: t.Critical, Undo: t.Undo,
-		})
+		st.Tasks = append(st.Tasks, t)
 	}
 	return out
 }

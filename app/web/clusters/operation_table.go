@@ -4,11 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 
 	"loom/app/clusters"
 	"loom/app/loom"
-	"loom/app/web/page"
 	"loom/views/clusterview"
 	"loom/views/route"
 	"loom/views/ui"
@@ -52,14 +50,11 @@ func (s *Server) operationTable(w http.ResponseWriter, r *http.Request, actor lo
 	if err != nil && !errors.Is(err, loom.Invalid) {
 		return err
 	}
-	m := clusterview.TaskTable{Clear: route.OperationTasks(ref), Now: s.Now()}
-	for _, t := range list.Items {
-		m.Rows = append(m.Rows, s.taskRow(t.Task))
-	}
+	m := clusterview.TaskTable{Clear: route.OperationTasks(ref), Rows: list.Items}
 	if list.Next != "" || list.Prev != "" {
 		m.Pages = ui.PaginationModel{Label: "Pages of tasks", Text: ui.Count(len(m.Rows), "task", "tasks")}
 		if !q.filtered() {
-			m.Pages.Text = fmt.Sprintf("%s to %s of %d tasks", m.Rows[0].Number, m.Rows[len(m.Rows)-1].Number, op.Progress().Total)
+			m.Pages.Text = fmt.Sprintf("%d to %d of %d tasks", m.Rows[0].Ref.Number, m.Rows[len(m.Rows)-1].Ref.Number, op.Progress().Total)
 		}
 		if list.Next != "" {
 			m.Pages.Next = q.url(ref, list.Next, "")
@@ -69,16 +64,4 @@ func (s *Server) operationTable(w http.ResponseWriter, r *http.Request, actor lo
 		}
 	}
 	return s.showOperation(w, r, actor, op, "table", clusterview.OperationView{Table: &m})
-}
-
-func (s *Server) taskRow(t loom.Task) clusterview.TaskRow {
-	row := clusterview.TaskRow{
-		Number: strconv.Itoa(t.Ref.Number), Href: route.Task(t.Ref), Stage: strconv.Itoa(t.Level), Node: page.NodeNumber(t.NodeHostname),
-		NodeHref: route.Node(t.Ref.Operation.Cluster, t.Node), Service: t.Service, Action: string(t.Action), State: ui.TaskStateOf(&t),
-		Started: t.Started, Ended: t.Ended, Undo: t.Undo,
-	}
-	if t.Attempt > 0 {
-		row.Attempt = strconv.Itoa(t.Attempt)
-	}
-	return row
 }

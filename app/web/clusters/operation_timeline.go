@@ -12,7 +12,6 @@ import (
 
 	"loom/app/clusters"
 	"loom/app/loom"
-	"loom/app/web/page"
 	"loom/planner/draw"
 	"loom/views/clusterview"
 	"loom/views/route"
@@ -190,7 +189,7 @@ func (s *Server) nodeLanes(r *http.Request, actor loom.Actor, m *clusterview.Tim
 		}
 	}
 	for _, n := range shown {
-		name, href := cmp.Or(names[n.Node], page.NodeNumber(n.Hostname)), route.Node(op.Ref.Cluster, n.Node)
+		name, href := cmp.Or(names[n.Node], ui.NodeNumber(n.Hostname)), route.Node(op.Ref.Cluster, n.Node)
 		lane := ui.TimelineLane{ID: string(n.Node), Label: name, Href: href, Note: ui.Duration(n.Busy), Bars: s.tryBars(op, axis, of[n.Node])}
 		m.Chart.Lanes = append(m.Chart.Lanes, lane)
 		m.Nodes = append(m.Nodes, s.courseRow(axis, clusterview.CourseRow{
@@ -247,7 +246,7 @@ func (s *Server) tryBars(op loom.Operation, axis draw.Axis, tries []try) []ui.Ti
 	for i, p := range axis.Place(spans) {
 		t := tries[i]
 		state := ui.AttemptState(t.attempt.Status)
-		words := []string{taskText(*t.task), strings.ToLower(state.Word), ui.Duration(spans[i].End.Sub(spans[i].Start)), "after " + ui.Duration(spans[i].Start.Sub(axis.Start))}
+		words := []string{clusterview.TaskText(*t.task), strings.ToLower(state.Word), ui.Duration(spans[i].End.Sub(spans[i].Start)), "after " + ui.Duration(spans[i].Start.Sub(axis.Start))}
 		href := route.Task(t.task.Ref)
 		if t.of > 1 {
 			words, href = append(words, fmt.Sprintf("attempt %d of %d", t.attempt.Number, t.of)), route.TaskAttempt(t.task.Ref, t.attempt.Number)

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"strconv"
 
 	"loom/app/clusters"
 	"loom/app/loom"
-	"loom/app/web/page"
 	"loom/views/clusterview"
 	"loom/views/route"
 	"loom/views/ui"
@@ -70,7 +68,7 @@ func (s *Server) clusterOperations(w http.ResponseWriter, r *http.Request, actor
 // operationsPart is a page of the operations of a cluster, newest first.
 func (s *Server) operationsPart(ctx context.Context, actor loom.Actor, id loom.ClusterID, q operationsQuery) (clusterview.OperationsModel, error) {
 	base := route.ClusterOperations(id)
-	m := clusterview.OperationsModel{ID: id, Now: s.Now(), Live: q.url(clusterview.PartURL(id, clusterview.PartOperations)), Clear: base}
+	m := clusterview.OperationsModel{ID: id, Live: q.url(clusterview.PartURL(id, clusterview.PartOperations)), Clear: base}
 	list, err := s.Clusters.OperationPage(ctx, actor, id, q.input())
 	if err != nil && !errors.Is(err, loom.Invalid) { // no operation is what no filter is
 		return m, err
@@ -97,25 +95,7 @@ func (s *Server) fillOperations(ctx context.Context, actor loom.Actor, m *cluste
 		if err != nil {
 			return err
 		}
-		p := op.Progress()
-		tasks := strconv.Itoa(p.Done) + " of " + strconv.Itoa(p.Total)
-		if p.Done == p.Total {
-			tasks = strconv.Itoa(p.Total)
-		}
-		if failed := op.Tasks[loom.TaskFailed]; failed > 0 {
-			tasks += ", " + strconv.Itoa(failed) + " failed"
-		}
-		row := clusterview.OperationRow{
-			Number: strconv.Itoa(op.Ref.Number), Action: page.Capital(op.Action.Verb()) + retry, Href: route.Operation(op.Ref), By: byWhom(actor, op.RequestedBy),
-			State: ui.OperationState(op.Status, op.Aborted), Started: op.Started, Duration: s.elapsed(op.Started, op.Ended), Tasks: tasks,
-		}
-		if !op.Status.Final() {
-			row.Tasks = strconv.Itoa(p.Total) // how far it is stands where that is kept up to date
-		}
-		if !op.Status.Final() && !op.Started.IsZero() {
-			row.Runs, row.Elapsed = true, s.Now().Sub(op.Started)
-		}
-		m.Rows = append(m.Rows, row)
+		m.Rows = append(m.Rows, clusterview.OperationRow{Operation: op, Retry: retry})
 	}
 	return nil
 }
@@ -135,7 +115,7 @@ func operationFilters(v clusters.ClusterView, q operationsQuery) *clusterview.Op
 		Actions: []ui.Option{{Label: "All actions"}}, Results: []ui.Option{{Label: "All results"}, {Value: "running", Label: "Running", Selected: q.result == "running"}},
 	}
 	for _, action := range loom.ClusterActions {
-		f.Actions = append(f.Actions, ui.Option{Value: string(action), Label: page.Capital(action.Verb()), Selected: string(action) == q.action})
+		f.Actions = append(f.Actions, ui.Option{Value: string(action), Label: ui.Capital(action.Verb()), Selected: string(action) == q.action})
 	}
 	for _, status := range loom.OperationStatuses {
 		if status.Final() {

@@ -189,7 +189,7 @@ func previewKept(p clusters.PreviewView) clusterview.KeptChanges {
 				kept = append(kept, name)
 			}
 		}
-		line := ui.ChangeModel{Sign: ui.SignKeep, Object: "node", Name: page.NodeNumber(n.Hostname), Detail: strings.Join(kept, " · ")}
+		line := ui.ChangeModel{Sign: ui.SignKeep, Object: "node", Name: ui.NodeNumber(n.Hostname), Detail: strings.Join(kept, " · ")}
 		if touched[previewPlace{n.ID, ""}] {
 			if len(kept) == 0 {
 				continue
@@ -496,13 +496,13 @@ func plannedGraphs(p clusters.PreviewView) []ui.DAGModel {
 	labels := graphLabels{
 		title: "Plan: " + p.Summary(),
 		host:  func(t loom.PlanTask) string { return hosts[t.Node] },
-		node:  func(b draw.Box) string { return page.ShortHost(hosts[b.Of.Node]) },
+		node:  func(b draw.Box) string { return ui.NodeNumber(hosts[b.Of.Node]) },
 		href: func(tasks []int) string {
 			at := ""
 			if p.ID != "" {
 				at = route.Preview(p.ID)
 			}
-			return at + "#" + clusterview.StageTaskID(strconv.Itoa(tasks[0]))
+			return at + "#" + clusterview.StageTaskID(tasks[0])
 		},
 	}
 	all, _, _ := pictures(p.Plan, draw.Options{}, func(d draw.Drawing) ui.DAGModel { return graphModel(p.Plan, d, labels) })
@@ -517,9 +517,7 @@ func plannedStages(p clusters.PreviewView) []clusterview.Stage {
 	}
 	for _, t := range p.Plan.Tasks {
 		stages[t.Level-1].Count++
-		stages[t.Level-1].Tasks = append(stages[t.Level-1].Tasks, clusterview.StageTask{
-			Number: strconv.Itoa(t.Number), Action: string(t.Action), Service: t.Service, Host: page.ShortHost(hosts[t.Node]), Planned: true, Critical: t.Critical,
-		})
+		stages[t.Level-1].Tasks = append(stages[t.Level-1].Tasks, loom.Task{Ref: loom.TaskRef{Number: t.Number}, Action: t.Action, Service: t.Service, NodeHostname: hosts[t.Node], Critical: t.Critical})
 	}
 	return stages
 }

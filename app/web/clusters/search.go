@@ -119,7 +119,7 @@ func foundNodes(nodes []clusters.FoundNode) []sharedview.Found {
 		if n.Address != "" {
 			note = n.Address + " · " + note
 		}
-		found = append(found, sharedview.Found{Label: "Node " + page.NodeNumber(n.Hostname) + " of " + n.Name, Note: note, Icon: "server", Href: route.Node(n.Cluster, n.ID)})
+		found = append(found, sharedview.Found{Label: "Node " + ui.NodeNumber(n.Hostname) + " of " + n.Name, Note: note, Icon: "server", Href: route.Node(n.Cluster, n.ID)})
 	}
 	return found
 }

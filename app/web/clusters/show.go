@@ -86,8 +86,7 @@ func (s *Server) pathHistory(r *http.Request, actor loom.Actor) (clusters.Cluste
 }
 
 func (s *Server) showCluster(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, v clusters.ClusterView, revealed *clusterview.RevealModel) error {
-	m := clusterview.ShowModel{Head: s.clusterHead(actor, v, ""), About: aboutPart(v), Revealed: revealed}
-	m.Leftovers, m.Skipped = clusterview.LeftoversModel{ID: v.ID, Rows: v.Leftovers, Now: s.Now()}, skippedPart(v)
+	m := clusterview.ShowModel{Head: s.clusterHead(actor, v, ""), About: aboutPart(v), Cluster: v, Revealed: revealed}
 	var err error
 	if m.Operation, err = s.operationPart(r.Context(), actor, v); err != nil {
 		return err
@@ -152,9 +151,9 @@ func (s *Server) clusterPart(r *http.Request, actor loom.Actor, v clusters.Clust
 		m, err := s.operationPart(ctx, actor, v)
 		return clusterview.OperationPart(m), err
 	case clusterview.PartLeftovers:
-		return clusterview.LeftoversPart(clusterview.LeftoversModel{ID: v.ID, Rows: v.Leftovers, Now: s.Now()}), nil
+		return clusterview.LeftoversPart(v), nil
 	case clusterview.PartSkipped:
-		return clusterview.SkippedPart(skippedPart(v)), nil
+		return clusterview.SkippedPart(v), nil
 	case clusterview.PartConnect:
 		m, err := s.connectPart(ctx, actor, v, readAddressChoice(q))
 		return clusterview.ConnectPart(m), err
@@ -261,18 +260,6 @@ func primaryFix(lines []clusterview.TroubleLine) bool {
 	return false
 }
 
-// lastChange is an operation that is complete.
-func (s *Server) lastChange(ctx context.Context, actor loom.Actor, op loom.Operation) (*clusterview.LastChange, error) {
-	retry, err := s.retryWord(ctx, actor, op)
-	if err != nil {
-		return nil, err
-	}
-	if retry != "" {
-		retry += ","
-	}
-	return &clusterview.LastChange{Text: op.Action.Done() + retry, Href: route.Operation(op.Ref), By: byWhom(actor, op.RequestedBy), Took: s.elapsed(op.Started, op.Ended), Ended: op.Ended, Now: s.Now()}, nil
-}
-
 // badge is what is going on with a cluster.
 func (s *Server) badge(v clusters.ClusterView) ui.State {
 	var p loom.Progress
@@ -321,12 +308,15 @@ func (s *Server) operationPart(ctx context.Context, actor loom.Actor, v clusters
 	}
 	m.Topic = route.TopicOperation(op.Ref)
 	if op.Status == loom.OperationComplete {
-		var err error
-		m.Last, err = s.lastChange(ctx, actor, *op)
+		retry, err := s.retryWord(ctx, actor, *op)
+		if retry != "" {
+			retry += ","
+		}
+		m.Last = &clusterview.LastChange{Operation: *op, Retry: retry}
 		return m, err
 	}
 	m.Wide = op.Status.Final()
-	m.Title = page.Capital(op.Action.Verb())
+	m.Title = ui.Capital(op.Action.Verb())
 	m.Href = route.Operation(op.Ref)
 	if !op.Status.Final() {
 		m.Progress = s.progress(*op)
@@ -357,7 +347,7 @@ func (s *Server) operationPart(ctx context.Context, actor loom.Actor, v clusters
 	if m.Retrying, err = s.retries(ctx, actor, *op); err != nil {
 		return m, err
 	}
-	m.Running = s.taskLinks(tasks, loom.TaskRunning, op.Tasks[loom.TaskRunning])
+	m.Running = taskList(tasks, loom.TaskRunning, op.Tasks[loom.TaskRunning])
 	var node loom.NodeID
 	if m.Failure, node, err = s.firstFailure(ctx, actor, *op, tasks); err != nil {
 		return m, err
@@ -386,7 +376,7 @@ func failureActions(v clusters.ClusterView, op loom.Operation, node loom.NodeID)
 	var out []ui.ButtonModel
 	for _, n := range v.Nodes {
 		if n.ID == node && !n.Leaving {
-			out = append(out, ui.ButtonModel{Label: "Repair node " + page.NodeNumber(n.Hostname), Icon: "shield", Href: route.ClusterRepair(v.ID, node), WhyNot: v.Allowed[loom.ChangeRepair]})
+			out = append(out, ui.ButtonModel{Label: "Repair node " + ui.NodeNumber(n.Hostname), Icon: "shield", Href: route.ClusterRepair(v.ID, node), WhyNot: v.Allowed[loom.ChangeRepair]})
 		}
 	}
 	if op.Status == loom.OperationFailed && op.Action == loom.ClusterDelete {
@@ -419,37 +409,15 @@ func (s *Server) notableTasks(ctx context.Context, actor loom.Actor, op loom.Ope
 	return s.Clusters.TasksNumbered(ctx, actor, op.Ref, numbers[:min(len(numbers), 2*runningShown)]) // some may have ended by now
 }
 
-// taskLinks names the tasks of a status, the first few; all of them are so many.
-func (s *Server) taskLinks(tasks []loom.Task, status loom.TaskStatus, all int) []clusterview.TaskLink {
-	var links []clusterview.TaskLink
+// taskList is the tasks of a status, the first few of all.
+func taskList(tasks []loom.Task, status loom.TaskStatus, all int) clusterview.TaskList {
+	m := clusterview.TaskList{Status: status, All: all}
 	for _, t := range tasks {
-		if t.Status != status || len(links) == runningShown {
-			continue
+		if t.Status == status && len(m.Tasks) < runningShown {
+			m.Tasks = append(m.Tasks, t)
 		}
-		link := clusterview.TaskLink{Text: taskText(t), Href: route.Task(t.Ref)}
-		if status == loom.TaskRunning && !t.Started.IsZero() {
-			link.Runs, link.Elapsed = true, s.Now().Sub(t.Started)
-			if t.Attempt > 1 {
-				link.Text += ", attempt " + strconv.Itoa(t.Attempt)
-			}
-		} else {
-			link.Since = s.elapsed(t.Started, t.Ended)
-		}
-		if status == loom.TaskFailed && t.Message != "" {
-			link.Since = t.Message
-		}
-		links = append(links, link)
 	}
-	if len(links) == runningShown && all > runningShown {
-		table := route.Query(route.OperationTasks(tasks[0].Ref.Operation), "status", string(status))
-		links = append(links, clusterview.TaskLink{Text: "and " + strconv.Itoa(all-runningShown) + " more", Href: table})
-	}
-	return links
-}
-
-// taskText is a task in words: "install nginx on web1-1001".
-func taskText(t loom.Task) string {
-	return strings.TrimSpace(string(t.Action)+" "+t.Service) + " on " + page.NodeNumber(t.NodeHostname)
+	return m
 }
 
 // firstFailure is the task that failed first, with the end of its log, and its node.
@@ -470,7 +438,7 @@ func (s *Server) firstFailure(ctx context.Context, actor loom.Actor, op loom.Ope
 	if err != nil {
 		return nil, "", err
 	}
-	m := &clusterview.FailureModel{Task: page.Capital(taskText(*first)), Href: route.Task(first.Ref), Message: first.Message, Lines: logLines(lines)}
+	m := &clusterview.FailureModel{Task: ui.Capital(clusterview.TaskText(*first)), Href: route.Task(first.Ref), Message: first.Message, Lines: logLines(lines)}
 	if m.Cause = markCause(m.Lines); m.Cause == "" {
 		m.Cause, m.Message = m.Message, ""
 	}

@@ -130,7 +130,7 @@ func (s *Server) serviceRow(v clusters.ClusterView, name string) clusterview.Ser
 			states[state]++
 		}
 		if row.Count <= serviceNodes {
-			row.Nodes = append(row.Nodes, clusterview.NodeOf{Hostname: page.NodeNumber(n.Hostname), Href: route.Node(v.ID, n.ID), Journal: journalLink(v, n, name)})
+			row.Nodes = append(row.Nodes, clusterview.NodeOf{Hostname: ui.NodeNumber(n.Hostname), Href: route.Node(v.ID, n.ID), Journal: journalLink(v, n, name)})
 		}
 		for _, a := range n.Actions {
 			if a.Service == name && !a.Started.Before(last.Started) {
@@ -139,7 +139,7 @@ func (s *Server) serviceRow(v clusters.ClusterView, name string) clusterview.Ser
 		}
 		for _, l := range serviceLinks(v, n, name) {
 			if len(row.Links) < serviceLinksShown {
-				row.Links, linked = append(row.Links, l), append(linked, page.NodeNumber(n.Hostname))
+				row.Links, linked = append(row.Links, l), append(linked, ui.NodeNumber(n.Hostname))
 			}
 		}
 	}

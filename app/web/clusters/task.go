@@ -139,7 +139,7 @@ func besidePlan(m clusterview.TaskModel) clusterview.TaskModel {
 // taskFrame is the frame of a task's page; its title begins as that of its operation.
 func (s *Server) taskFrame(r *http.Request, v clusters.ClusterView, op loom.Operation, t clusters.TaskView) layout.Model {
 	page := s.operationFrame(r, v, op, ui.Crumb{Label: "Task " + strconv.Itoa(t.Ref.Number)})
-	page.Title = taskText(t.Task)
+	page.Title = clusterview.TaskText(t.Task)
 	return page
 }
 
@@ -188,7 +188,7 @@ func (s *Server) taskPanel(w http.ResponseWriter, r *http.Request, actor loom.Ac
 
 func (s *Server) taskPanelModel(ctx context.Context, actor loom.Actor, v clusters.ClusterView, op loom.Operation, t clusters.TaskView, shown int) (clusterview.TaskPanel, error) {
 	m := clusterview.TaskPanel{
-		Ref: t.Ref, Attempt: shown, Title: page.Capital(taskText(t.Task)), State: ui.TaskStateOf(&t.Task),
+		Ref: t.Ref, Attempt: shown, Title: ui.Capital(clusterview.TaskText(t.Task)), State: ui.TaskStateOf(&t.Task),
 		Message: t.Message, Bad: t.Status == loom.TaskFailed, Actions: taskActions(actor, v, op, t.Task), Now: s.Now(),
 	}
 	attempt := attemptOf(t, shown)
@@ -228,11 +228,10 @@ func (s *Server) taskPanelModel(ctx context.Context, actor loom.Actor, v cluster
 	for _, other := range tasks {
 		byNumber[other.Ref.Number] = other
 	}
-	deps := func(numbers []int) []clusterview.TaskDep {
-		var out []clusterview.TaskDep
+	deps := func(numbers []int) []loom.Task {
+		var out []loom.Task
 		for _, n := range numbers {
-			other := byNumber[n]
-			out = append(out, clusterview.TaskDep{Text: taskText(other), Href: route.Task(other.Ref), State: ui.TaskStateOf(&other)})
+			out = append(out, byNumber[n])
 		}
 		return out
 	}
@@ -259,7 +258,7 @@ func (s *Server) taskDoing(ctx context.Context, actor loom.Actor, t clusters.Tas
 		tries, err := s.Clusters.NextTries(ctx, actor, t.Ref.Operation, retriesRead)
 		for _, try := range tries {
 			if try.Number == t.Ref.Number {
-				m.Doing = "The next attempt starts " + s.tryTime(try) + "."
+				m.Doing = "The next attempt starts " + clusterview.TryTime(try, s.Now()) + "."
 			}
 		}
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"loom/app/clusters"
 	"loom/app/loom"
+	"loom/views/clusterview"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -26,7 +27,7 @@ const aroundLine = 100
 func (s *Server) taskLogModel(r *http.Request, actor loom.Actor, t clusters.TaskView, attempt int) (ui.LogModel, error) {
 	q, page := r.URL.Query(), route.TaskAttempt(t.Ref, attempt)
 	m := ui.LogModel{
-		ID: "log", Label: fmt.Sprintf("Log of %s, attempt %d", taskText(t.Task), attempt), Raw: route.TaskLogRaw(t.Ref, attempt), At: page,
+		ID: "log", Label: fmt.Sprintf("Log of %s, attempt %d", clusterview.TaskText(t.Task), attempt), Raw: route.TaskLogRaw(t.Ref, attempt), At: page,
 		Find: &ui.LogFind{Action: route.Task(t.Ref), Hidden: []string{"attempt", strconv.Itoa(attempt)}, Errors: route.Query(page, "errors", "1")},
 	}
 	var err error

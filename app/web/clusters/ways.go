@@ -298,7 +298,7 @@ func (s *Server) skipParts(ctx context.Context, actor loom.Actor, v clusters.Clu
 				continue
 			}
 			number := fmt.Sprint(t.Ref.Number)
-			c := ui.Choice{Value: number, Label: number + " · " + taskText(t), Checked: slices.Contains(f.list("skip"), number)}
+			c := ui.Choice{Value: number, Label: number + " · " + clusterview.TaskText(t), Checked: slices.Contains(f.list("skip"), number)}
 			if failed {
 				c.Description = "failed: " + t.Message
 			}

@@ -93,10 +93,10 @@ func (s *Shared) Preferences(r *http.Request) loom.ViewPreferences {
 }
 
 // SeenBy gives the request a context in which times are shown as the viewer wants.
-func SeenBy(r *http.Request, p loom.ViewPreferences) *http.Request {
+func SeenBy(r *http.Request, actor loom.Actor, p loom.ViewPreferences) *http.Request {
 	zone := zoneOf(r, p)
 	ctx := loom.WithZone(r.Context(), zone)
-	return r.WithContext(ui.WithViewer(ctx, ui.Viewer{Zone: zone, Absolute: p.Absolute, AnnounceLogs: p.AnnounceLogs}))
+	return r.WithContext(ui.WithViewer(ctx, ui.Viewer{Actor: actor, Zone: zone, Absolute: p.Absolute, AnnounceLogs: p.AnnounceLogs}))
 }
 
 // zoneOf is the time zone that the viewer prefers, else that of the browser, else UTC.
@@ -139,7 +139,7 @@ func (s *Shared) prefer(r *http.Request, m *layout.Model) {
 // Render answers with a page in its frame, or for htmx with its main part. What
 // is common to all pages is filled in here: who is signed in, theme, messages.
 func (s *Shared) Render(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, m layout.Model, content templ.Component) error {
-	r = placed(r)
+	r = s.placed(r)
 	page, err := s.Framed(w, r, actor, m, content)
 	if err != nil {
 		return err
@@ -160,7 +160,7 @@ func (s *Shared) Framed(w http.ResponseWriter, r *http.Request, actor loom.Actor
 
 // Fragment answers with a part of a page.
 func (s *Shared) Fragment(w http.ResponseWriter, r *http.Request, status int, content templ.Component) error {
-	return httpx.Render(w, placed(r), status, content)
+	return httpx.Render(w, s.placed(r), status, content)
 }
 
 // frame fills in what every page shows.

@@ -33,10 +33,10 @@ func From(r *http.Request) string {
 	return route.Local(u.RequestURI(), "")
 }
 
-// placed tells components where the viewer is, for the forms that they make.
-func placed(r *http.Request) *http.Request {
+// placed tells components when the page is made, and where the viewer is for their forms.
+func (s *Shared) placed(r *http.Request) *http.Request {
 	see := ui.ViewerOf(r.Context())
-	see.Here, see.From = here(r), From(r)
+	see.Now, see.Here, see.From = s.Now(), here(r), From(r)
 	return r.WithContext(ui.WithViewer(r.Context(), see))
 }
 

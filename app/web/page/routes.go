@@ -139,7 +139,7 @@ func (s *Shared) page(who func(r *http.Request) (loom.Actor, loom.Session, error
 		if err := httpx.Claim(r, httpx.SessionCaller(actor, session)); err != nil {
 			return err
 		}
-		r = SeenBy(r, session.Preferences)
+		r = SeenBy(r, actor, session.Preferences)
 		handle := h
 		if refused := ask(actor, verb); refused != nil {
 			handle = func(http.ResponseWriter, *http.Request, loom.Actor) error { return refused }

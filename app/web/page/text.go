@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"loom/app/loom"
+	"loom/views/ui"
 )
 
 // Plural is the word for several things of a kind.
@@ -88,30 +89,8 @@ func LeftoverText(l loom.Leftover) string {
 	return l.Machine + " at " + l.Provider
 }
 
-// ShortHost is the first label of a host name.
-func ShortHost(hostname string) string {
-	short, _, _ := strings.Cut(hostname, ".")
-	return short
-}
-
-// NodeNumber is what pages call a node: the number at the end of its host name, and the first
-// label of a host name without one.
-func NodeNumber(hostname string) string {
-	short := ShortHost(hostname)
-	number := short[strings.LastIndexByte(short, '-')+1:]
-	if _, err := strconv.Atoi(number); err != nil {
-		return short
-	}
-	return number
-}
-
 // Capital makes the first letter a capital.
-func Capital(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
-}
+func Capital(s string) string { return ui.Capital(s) }
 
 // SortedKeys returns the keys of a map in order.
 func SortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
