@@ -77,20 +77,20 @@ type PreviewView struct {
 	Expected time.Duration
 	Known    bool
 
-	// lead is the first half of its summary.
-	lead string
+	// Lead is the first half of its summary: "Creates 3 nodes, installs 2 services".
+	Lead string
 }
 
 // Summary says in a sentence what applying does.
 func (v *PreviewView) Summary() string {
 	if v.Kind == loom.ChangeSync {
-		return v.lead + ". Changes nothing on its machines."
+		return v.Lead + ". Changes nothing on its machines."
 	}
-	return fmt.Sprintf("%s, runs %s in %s. Changes nothing else.", v.lead, count(len(v.Plan.Tasks), "task"), count(v.Plan.Levels(), "stage"))
+	return fmt.Sprintf("%s, runs %s in %s. Changes nothing else.", v.Lead, count(len(v.Plan.Tasks), "task"), count(v.Plan.Levels(), "stage"))
 }
 
 // Effect is the first part of the summary: "Creates 3 nodes, installs 2 services."
-func (v *PreviewView) Effect() string { return v.lead + "." }
+func (v *PreviewView) Effect() string { return v.Lead + "." }
 
 func count(n int, word string) string {
 	if n == 1 {
@@ -262,7 +262,7 @@ func (u *Clusters) view(ctx context.Context, actor loom.Actor, p loom.Preview, c
 		return v, err
 	}
 	c.showFollowed(&v)
-	v.Changes, v.ChangeCount, v.lead = list.lines, list.all, c.of.summary(&v)
+	v.Changes, v.ChangeCount, v.Lead = list.lines, list.all, c.of.summary(&v)
 	if c.Action == "" {
 		return v, nil
 	}

@@ -15,20 +15,6 @@ const (
 	FieldSeenLabels      = "seen.labels"
 )
 
-// AboutModel is what people wrote about a cluster.
-type AboutModel struct {
-	ID          loom.ClusterID
-	Description string
-	Labels      []LabelLink
-	// Edit is the form for both, empty where it is not offered. Back says that it was
-	// open until now, so that the focus returns to the link.
-	Edit string
-	Back bool
-}
-
-// LabelLink is a label with the list of the clusters that have it.
-type LabelLink struct{ Text, Href string }
-
 // EditModel is the form for what changes without an operation.
 type EditModel struct {
 	Cluster     loom.ClusterID

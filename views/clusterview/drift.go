@@ -6,12 +6,6 @@ import (
 	"loom/views/ui"
 )
 
-// DriftModel is what is not as Loom left it, on a node or in a cluster.
-type DriftModel struct {
-	Rows []DriftRow
-	Now  time.Time
-}
-
 // DriftRow is something that is not as Loom left it.
 type DriftRow struct {
 	// Hostname and Href are those of its node, empty on the page of that.

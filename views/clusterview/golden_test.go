@@ -86,8 +86,8 @@ func TestTextsAreEscaped(t *testing.T) {
 	t.Parallel()
 	const evil = `"><script>alert(1)</script>`
 	show := showModel()
-	show.Head.Name, show.About.Description = evil, evil
-	show.Connect.Links = []clusterview.LinkModel{{Label: evil, URL: "javascript:alert(1)"}}
+	show.Head.Name, show.Head.Description = evil, evil
+	show.Connect.Links = []loom.Link{{Label: evil, URL: "javascript:alert(1)"}}
 	show.Connect.Nodes[0].Command = evil
 	html := golden.Render(t, clusterview.ShowPage(show))
 	if strings.Contains(html, "<script") || strings.Contains(html, `href="javascript:`) {

@@ -8,7 +8,7 @@ import (
 
 // state is an incident in words, bad while it lasts.
 func (i IncidentRow) state() ui.State {
-	if i.Over {
+	if !i.Ended.IsZero() {
 		return ui.State{Word: i.Text, Icon: "check-circle", Tone: ui.ToneIdle}
 	}
 	return ui.State{Word: i.Text, Icon: "error", Tone: ui.ToneBad}

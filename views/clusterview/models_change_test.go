@@ -1,6 +1,7 @@
 package clusterview_test
 
 import (
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/views/clusterview"
 	"loom/views/ui"
@@ -41,7 +42,7 @@ func comingPanel() clusterview.ChangePanel {
 }
 
 func askPreview() clusterview.PreviewModel {
-	return clusterview.PreviewModel{Name: "shop-front", Title: "Restart services of shop-front?", Effect: "Restarts 1 service.", Apply: "Restart services of shop-front", Hash: "00ff",
+	return clusterview.PreviewModel{PreviewView: clusters.PreviewView{Preview: loom.Preview{Kind: loom.ChangeRestart, Hash: "00ff"}, Name: "shop-front", Lead: "Restarts 1 service"}, Title: "Restart services of shop-front?", Apply: "Restart services of shop-front",
 		Asked: true, Hidden: []clusterview.HiddenField{{Name: "kind", Value: "restart"}, {Name: "cluster", Value: "00000042"}}, Shown: []string{"restart\tnginx\tnode 1001"}, EditHref: "/edit",
 		Effects: []clusterview.EffectGroup{{Sign: ui.SignRestart, Text: "1 service", Lines: []clusterview.Effect{{Text: "nginx", Nodes: "node 1001"}}}}}
 }

@@ -132,13 +132,14 @@ func stages(planned bool) []clusterview.Stage {
 
 func previewModel() clusterview.PreviewModel {
 	return clusterview.PreviewModel{
-		ID: "ab-cd", Name: "shop-front", Title: "Create shop-front?", Effect: "Creates 2 nodes.", Hash: "00ff", Now: now, Expires: now.Add(59 * time.Minute),
-		Banner: ui.BannerModel{Tone: ui.ToneWarn, Text: "Things changed after this preview was made."},
-		Facts:  []ui.Def{{Term: "Provider", Text: "lab"}},
+		PreviewView: clusters.PreviewView{Preview: loom.Preview{ID: "ab-cd", Kind: loom.ChangeCreate, Hash: "00ff", Expires: now.Add(59 * time.Minute)}, Name: "shop-front", Lead: "Creates 2 nodes", Warnings: []string{"One node holds everything."}},
+		Title:       "Create shop-front?",
+		Banner:      ui.BannerModel{Tone: ui.ToneWarn, Text: "Things changed after this preview was made."},
+		Facts:       []ui.Def{{Term: "Provider", Text: "lab"}},
 		Effects: []clusterview.EffectGroup{{Sign: ui.SignCreate, Text: "13 nodes", Lines: []clusterview.Effect{
 			{Text: "1 × haproxy", Detail: "small", Nodes: "node 1000"}, {Text: "12 × nginx", Detail: "small", MoreNodes: "nodes 1001, 1002"}}}},
 		Link: "https://loom.example/previews/p", Runs: "2 tasks in 2 stages",
-		Warnings: []string{"One node holds everything."}, Graphs: []ui.DAGModel{graph()}, GraphURL: "/previews/ab-cd/graph.svg", Stages: stages(true), Config: "{}",
+		Graphs: []ui.DAGModel{graph()}, Stages: stages(true), JSON: "{}",
 		Fields: []ui.FieldModel{{Name: "providerFields.token", Label: "Access token", Kind: ui.FieldPassword}},
 		Apply:  "Create shop-front", Busy: "Creating…", EditHref: "/clusters/new?preview=ab-cd",
 	}
@@ -146,33 +147,35 @@ func previewModel() clusterview.PreviewModel {
 
 func deletePreview() clusterview.PreviewModel {
 	m := previewModel()
-	m.Title, m.Apply, m.Busy, m.Heavy, m.EditHref, m.Config, m.Fields = "Delete shop-front?", "Delete shop-front", "Deleting…", true, "", "", nil
+	m.Title, m.Apply, m.Busy, m.Heavy, m.EditHref, m.JSON, m.Fields = "Delete shop-front?", "Delete shop-front", "Deleting…", true, "", "", nil
 	m.ConfirmError = "Type the name of the cluster exactly: shop-front"
 	return m
 }
 
 func appliedPreview() clusterview.PreviewModel {
 	m := previewModel()
-	m.Applied, m.AppliedHref = "View operation 1", "/clusters/00000042/operations/1"
+	m.Applied, m.AppliedAt = ref, now
 	return m
 }
 
 func head() clusterview.HeadModel {
 	return clusterview.HeadModel{
-		ID: 42, Tab: "nodes", Name: "shop-front", State: ui.ClusterState(loom.ClusterActive), Template: loom.Base{Name: "web-cluster"}, Locked: true, Open: "http://10.77.1.10/", OpenFirst: true, Scale: ui.ButtonModel{Label: "Scale", Href: "/clusters/00000042/scale"},
-		Actions: []ui.MenuItem{{Label: "Scale", Href: "/clusters/00000042/scale"}, {Label: "Delete", Danger: true, Href: "/clusters/00000042/delete", WhyNot: "The cluster is protected."}}, LeaseNote: "The lease ends on 2 March 2026 at 12:00 UTC. The cluster stays, because it is protected.",
-		Facts: []ui.Def{{Term: "Owner", Text: "ana"}}, Tabs: []ui.Tab{{Label: "Overview", Href: "/clusters/00000042"}, {Label: "Nodes", Href: "/clusters/00000042/nodes", Current: true, Count: "2"}},
+		ClusterView: clusters.ClusterView{Cluster: loom.Cluster{ID: 42, Name: "shop-front", Description: "the shop", Labels: map[string]string{"team": "web"}, Template: loom.Template{Base: loom.Base{Name: "web-cluster"}}, Protected: true},
+			LeaseNote: "The lease ends on 2 March 2026 at 12:00 UTC. The cluster stays, because it is protected."},
+		Tab: "nodes", State: ui.ClusterState(loom.ClusterActive), Open: "http://10.77.1.10/", OpenFirst: true, Scale: ui.ButtonModel{Label: "Scale", Href: "/clusters/00000042/scale"},
+		Actions: []ui.MenuItem{{Label: "Scale", Href: "/clusters/00000042/scale"}, {Label: "Delete", Danger: true, Href: "/clusters/00000042/delete", WhyNot: "The cluster is protected."}},
+		Facts:   []ui.Def{{Term: "Owner", Text: "ana"}}, Tabs: []ui.Tab{{Label: "Overview", Href: "/clusters/00000042"}, {Label: "Nodes", Href: "/clusters/00000042/nodes", Current: true, Count: "2"}},
 	}
 }
 
 func showModel() clusterview.ShowModel {
 	h := head()
-	h.Tab, h.Locked, h.Actions[1].WhyNot = "", false, ""
+	h.Leftovers = []loom.Leftover{
+		{Hostname: "web-1.lab.example", Provider: "lab", Machine: "i-0d1c2b", Error: "the machine is locked", Tries: 4, Last: now.Add(-time.Hour)},
+		{Hostname: "web-2.lab.example", Provider: "lab", Error: "timed out", Tries: 3, Last: now.Add(-time.Hour)}}
+	h.Tab, h.Protected, h.Actions[1].WhyNot = "", false, ""
 	return clusterview.ShowModel{
-		Head: h, About: clusterview.AboutModel{ID: 42, Description: "the shop", Labels: []clusterview.LabelLink{{Text: "team=web", Href: "/clusters?label=team%3Dweb"}}, Edit: "/clusters/00000042/edit"},
-		Cluster: clusters.ClusterView{Cluster: loom.Cluster{ID: 42}, Leftovers: []loom.Leftover{
-			{Hostname: "web-1.lab.example", Provider: "lab", Machine: "i-0d1c2b", Error: "the machine is locked", Tries: 4, Last: now.Add(-time.Hour)},
-			{Hostname: "web-2.lab.example", Provider: "lab", Error: "timed out", Tries: 3, Last: now.Add(-time.Hour)}}},
+		Head: h,
 		Operation: clusterview.OperationPanel{
 			ID: 42, Topic: "op:00000042/1", Title: "Create", Href: "/clusters/00000042/operations/1", State: ui.OperationState(loom.OperationRunning, false),
 			Progress: ui.ProgressModel{Label: "Progress of create", Value: 9, Max: 30, Text: "9 of 30 tasks · 42 s"}, Note: "If it fails, Loom deletes its machines.",
@@ -180,11 +183,11 @@ func showModel() clusterview.ShowModel {
 		},
 		Connect: clusterview.ConnectModel{
 			Key: clusterview.KeyModel{ByFile: 1, Closed: 1, File: "loom-00000042.pem", Download: "/clusters/00000042/key", HasKeys: true, Add: "/clusters/00000042/authorize", Provider: "lab", Jump: "ops@gate.lab.example"},
-			ID:  42, Links: []clusterview.LinkModel{{Label: "Web page", URL: "http://10.77.1.10/"}}, Live: "/clusters/00000042/panel?address=bind&part=connect",
+			ID:  42, Links: []loom.Link{{Label: "Web page", URL: "http://10.77.1.10/"}}, Live: "/clusters/00000042/panel?address=bind&part=connect",
 			Addresses: addressChoices(), Copies: copyLinks(),
-			Nodes: []clusterview.ConnectNode{
-				{Hostname: "web-1", Href: "/clusters/00000042/nodes/n1", Command: "ssh -i loom-00000042.pem loom@10.77.1.10", Reveal: "/clusters/00000042/nodes/n1/reveal"},
-				{Hostname: "web-2", Href: "/clusters/00000042/nodes/n2", WhyNot: "no address yet"},
+			Nodes: []clusterview.NodeRow{
+				{Node: loom.Node{Hostname: "web-1000"}, Href: "/clusters/00000042/nodes/n1", Command: "ssh -i loom-00000042.pem loom@10.77.1.10", Reveal: "/clusters/00000042/nodes/n1/reveal"},
+				{Node: loom.Node{Hostname: "web-1001"}, Href: "/clusters/00000042/nodes/n2", WhyNot: "no address yet"},
 			},
 		},
 	}
@@ -217,7 +220,7 @@ func setsModel() clusterview.NodesModel {
 	m := nodesModel()
 	m.View, m.Rows = "", nil
 	bad := nodeRow()
-	bad.ID, bad.Number = "n2", "1001"
+	bad.ID, bad.Number = "n2", 1001
 	m.Sets = []clusterview.NodeSet{{Key: "haproxy", Count: 30, Services: []string{"haproxy"}, States: []ui.State{ui.NodeState(loom.NodeReady).With("30")}, Open: true,
 		Rows: []clusterview.NodeRow{bad}, All: "/clusters/00000042/nodes?view=flat&set=haproxy"}}
 	return m
@@ -225,16 +228,16 @@ func setsModel() clusterview.NodesModel {
 
 func nodeRow() clusterview.NodeRow {
 	return clusterview.NodeRow{
-		ID: "n1", Hostname: "web-1.lab.example", Number: "1000", Href: "/clusters/00000042/nodes/n1", State: ui.NodeState(loom.NodeReady), Addresses: []string{"10.77.1.10"},
-		Services: []string{"haproxy"}, Command: "ssh loom@10.77.1.10", CPU: []float64{math.NaN(), 3, 5, math.NaN(), 4},
+		Node: loom.Node{ID: "n1", Hostname: "web-1.lab.example", Number: 1000, Services: []string{"haproxy"}}, Href: "/clusters/00000042/nodes/n1", Badge: ui.NodeState(loom.NodeReady), At: []string{"10.77.1.10"},
+		Command: "ssh loom@10.77.1.10", CPU: []float64{math.NaN(), 3, 5, math.NaN(), 4},
 	}
 }
 
 func servicesModel() clusterview.ServicesModel {
-	return clusterview.ServicesModel{ID: 42, Now: now, Rows: []clusterview.ServiceRow{{Base: loom.Base{Name: "haproxy", Description: "Spreads requests.", Version: 3}, Count: 5, AllNodes: "/clusters/00000042/nodes?service=haproxy",
+	return clusterview.ServicesModel{ID: 42, Rows: []clusterview.ServiceRow{{Base: loom.Base{Name: "haproxy", Description: "Spreads requests.", Version: 3}, Count: 5, AllNodes: "/clusters/00000042/nodes?service=haproxy",
 		Nodes: []clusterview.NodeOf{{Hostname: "web-1", Href: "/clusters/00000042/nodes/n1"}}, States: []ui.State{ui.ServiceState(loom.ServiceFailed).With("1"), ui.ServiceState(loom.ServiceStarted).With("4")},
-		Last: "start", LastAt: now.Add(-2 * time.Minute), LastHref: "/clusters/00000042/operations/1/tasks/7", LastState: ui.TaskState(loom.TaskFailed),
-		Links:   []clusterview.LinkModel{{Label: "Statistics", URL: "http://10.77.1.10:8404/"}},
+		Last:    loom.NodeAction{Task: loom.TaskRef{Operation: ref, Number: 7}, Action: loom.ActionStart, Started: now.Add(-2 * time.Minute), Status: "failed"},
+		Links:   []loom.Link{{Label: "Statistics", URL: "http://10.77.1.10:8404/"}},
 		Restart: ui.ButtonModel{Label: "Restart", Small: true, Href: "/clusters/00000042/services/haproxy/restart"},
 		Menu:    []ui.MenuItem{{Label: "Start", Icon: "play", Href: "/clusters/00000042/services/haproxy/start"}, {Label: "Stop", Icon: "square", WhyNot: "Operation 1 is running."}},
 	}}}
@@ -250,12 +253,11 @@ func operationsModel() clusterview.OperationsModel {
 }
 
 func configModel() clusterview.ConfigModel {
-	return clusterview.ConfigModel{Label: "Config in use", Text: "{\n  \"port\": 8080\n}", Now: now, Edit: "/clusters/00000042/reconfigure", Action: "/clusters/00000042/config",
+	return clusterview.ConfigModel{Label: "Config in use", Text: "{\n  \"port\": 8080\n}", Edit: "/clusters/00000042/reconfigure", Cluster: 42, Self: "/clusters/00000042/config",
 		Macros: clusterview.Choices{Label: "Macros", Options: []ui.Tab{{Label: "As written", Href: "/clusters/00000042/config"}, {Label: "Filled in", Href: "/clusters/00000042/config?macros=expanded", Current: true}}},
 		Nodes:  []ui.Option{{Value: "n1", Label: "web-1", Selected: true}}, Problems: []string{"peers: “%host.service.nginx%” stays as written: no node has nginx."}, More: 2,
-		History: []clusterview.ConfigRow{{Number: "2", By: "ana", Href: "/clusters/00000042/config?revision=2#config-revision", Time: now.Add(-time.Hour), Operation: "3", OperationHref: "/clusters/00000042/operations/3", InUse: true},
-			{Number: "1", By: "ana", Href: "/clusters/00000042/config?revision=1#config-revision", Time: now.Add(-2 * time.Hour), Shown: true}},
-		Revision: &clusterview.ConfigRevision{Number: "1", Text: "{}", IsOld: true, Since: clusterview.ConfigDiff{More: 3, Rows: []ui.ChangeModel{{Sign: ui.SignCreate, Name: "port", New: "8080"},
+		History: []loom.ConfigRevision{{Revision: 2, Author: "ana", Time: now.Add(-time.Hour), Operation: 3}, {Revision: 1, Author: "ana", Time: now.Add(-2 * time.Hour)}},
+		Revision: &clusterview.ConfigRevision{Number: 1, Text: "{}", IsOld: true, Since: clusterview.ConfigDiff{More: 3, Rows: []ui.ChangeModel{{Sign: ui.SignCreate, Name: "port", New: "8080"},
 			{Sign: ui.SignChange, Name: "web.motd", Old: "2 lines", New: "3 lines", Lines: "− good morning\n+ good evening\n+ and night"}}}},
 		Template: "web-cluster", Differences: clusterview.ConfigDiff{Rows: []ui.ChangeModel{{Sign: ui.SignChange, Name: "port", Old: "80", New: "8080"}}}}
 }
@@ -333,18 +335,17 @@ func changesPreview() clusterview.PreviewModel {
 
 func nodeModel() clusterview.NodeModel {
 	return clusterview.NodeModel{
-		Cluster: 42, Node: "n1", Now: now, Title: "Node 1000", Hostname: "web-1.lab.example", State: ui.NodeState(loom.NodeReady), Facts: []ui.Def{{Term: "Address", Text: "10.77.1.10"}},
-		Services: []clusterview.NodeService{{ServiceOn: clusterview.ServiceOn{Name: "nginx", State: ui.ServiceState(loom.ServiceStarted)}, Last: "start", LastHref: "/clusters/00000042/operations/1/tasks/7?attempt=2", LastAt: now.Add(-2 * time.Minute), LastState: ui.TaskState(loom.TaskFailed),
-			Menu: []ui.MenuItem{{Label: "Restart on all nodes", Icon: "rotate", Href: "/clusters/00000042/services/nginx/restart"}}}}, Links: []clusterview.LinkModel{{Label: "Statistics", URL: "http://10.77.1.10:8404/"}},
-		Command: "ssh loom@10.77.1.10", Reveal: "/clusters/00000042/nodes/n1/reveal", Key: clusterview.KeyModel{Own: 1, File: "loom-00000042.pem", Download: "/clusters/00000042/key", HasKeys: true}, Live: "/clusters/00000042/nodes/n1", Results: []ui.Def{{Term: "providerid", Text: "m-17", Mono: true}},
+		Cluster: 42, Node: loom.Node{ID: "n1", Hostname: "web-1.lab.example"}, Title: "Node 1000", Badge: ui.NodeState(loom.NodeReady), Facts: []ui.Def{{Term: "Address", Text: "10.77.1.10"}},
+		Rows: []clusterview.NodeService{{ServiceOn: clusterview.ServiceOn{Name: "nginx", State: ui.ServiceState(loom.ServiceStarted)}, Last: loom.NodeAction{Task: loom.TaskRef{Operation: ref, Number: 7}, Attempt: 2, Action: loom.ActionStart, Started: now.Add(-2 * time.Minute), Status: "failed"},
+			Menu: []ui.MenuItem{{Label: "Restart on all nodes", Icon: "rotate", Href: "/clusters/00000042/services/nginx/restart"}}}}, Links: []loom.Link{{Label: "Statistics", URL: "http://10.77.1.10:8404/"}},
+		Command: "ssh loom@10.77.1.10", Reveal: "/clusters/00000042/nodes/n1/reveal", Key: clusterview.KeyModel{Own: 1, File: "loom-00000042.pem", Download: "/clusters/00000042/key", HasKeys: true}, Live: "/clusters/00000042/nodes/n1", Technical: []ui.Def{{Term: "providerid", Text: "m-17", Mono: true}},
 		Addresses: addressChoices(), Menu: []ui.MenuItem{{Label: "Reboot…", Icon: "server", Href: "/clusters/00000042/repair"}},
-		History: []clusterview.NodeEvent{{NodeAction: loom.NodeAction{Action: loom.ActionStart, Service: "nginx", Attempt: 2, Started: now.Add(-2 * time.Minute), Ended: now.Add(-115 * time.Second)},
-			Href: "/clusters/00000042/operations/1/tasks/7?attempt=2", State: ui.TaskState(loom.TaskComplete)}},
+		History: []loom.NodeAction{{Task: loom.TaskRef{Operation: ref, Number: 7}, Action: loom.ActionStart, Service: "nginx", Attempt: 2, Started: now.Add(-2 * time.Minute), Ended: now.Add(-115 * time.Second), Status: "complete"}},
 	}
 }
 
 func revealModel() clusterview.RevealModel {
-	return clusterview.RevealModel{Hostname: "web-1", User: "loom", Password: "made-up", Again: "/clusters/00000042/nodes/n1/reveal"}
+	return clusterview.RevealModel{Hostname: "web-1", Revealed: clusters.Revealed{User: "loom", Password: loom.NewSecret("made-up")}, Again: "/clusters/00000042/nodes/n1/reveal"}
 }
 
 func groupedStages() []clusterview.Stage {
@@ -373,7 +374,7 @@ func goneModel() clusterview.ShowModel {
 	m := clusterview.ShowModel{Head: head(), Connect: clusterview.ConnectModel{ID: 42, Gone: true}, Operation: clusterview.OperationPanel{
 		ID: 42, Topic: "op:00000042/1", Last: &clusterview.LastChange{Operation: loom.Operation{Ref: ref, Action: loom.ClusterDelete, RequestedBy: "ana", Started: now.Add(-time.Hour - 21*time.Second), Ended: now.Add(-time.Hour)}}},
 		Sets: clusterview.SetsModel{ID: 42, Sets: []clusterview.NodeSet{{Count: 1, Services: []string{"haproxy"}, All: "/a"}, {Count: 2, All: "/b"}}}}
-	m.Head.Actions, m.Head.Again = nil, "/clusters/new?like=00000042"
+	m.Head.Actions, m.Head.Status, m.Head.Description, m.Head.Labels = nil, loom.ClusterTerminated, "", nil
 	m.Head.Newer = &clusterview.NewerNotice{Text: "web-cluster v7 is available.", Update: ui.ButtonModel{Label: "Update", Small: true, Href: "/clusters/00000042/update"}}
 	return m
 }

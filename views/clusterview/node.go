@@ -1,8 +1,6 @@
 package clusterview
 
 import (
-	"time"
-
 	"github.com/a-h/templ"
 
 	"loom/app/loom"
@@ -11,23 +9,22 @@ import (
 
 // NodeModel is the page of a node.
 type NodeModel struct {
-	// Leaving says that the node is on its way out.
-	Leaving bool
-	// Menu is what can be done to it.
-	Menu    []ui.MenuItem
+	loom.Node
 	Cluster loom.ClusterID
-	Node    loom.NodeID
+	// Menu is what can be done to it.
+	Menu []ui.MenuItem
 	// Title is what it is called: "Node 1001".
-	Title, Hostname string
+	Title string
 	// Trouble says why it is in a bad state, empty for another one.
 	Trouble []TroubleLine
 	// Fixed says that one of them has the primary button.
-	Fixed    bool
-	State    ui.State
-	Facts    []ui.Def
-	Services []NodeService
-	Drift    DriftModel
-	Links    []LinkModel
+	Fixed bool
+	Badge ui.State
+	Facts []ui.Def
+	// Rows are its services.
+	Rows  []NodeService
+	Drift []DriftRow
+	Links []loom.Link
 	// Command signs the viewer in; without one WhyNot says why. Reveal shows the machine's
 	// own password, and is empty when there is none. Key is zero without an address.
 	Command, WhyNot, Reveal string
@@ -35,12 +32,11 @@ type NodeModel struct {
 	// Addresses chooses which address the command names, without options where there is
 	// one.
 	Addresses Choices
-	// Results are its technical details; History what was done to it last, newest first.
-	Results []ui.Def
-	History []NodeEvent
+	// Technical are its technical details; History what was done to it last, newest first.
+	Technical []ui.Def
+	History   []loom.NodeAction
 	// Log leads to the log of all that was done to it.
 	Log      string
-	Now      time.Time
 	Revealed *RevealModel
 	// Load is what its machine had in use over the last day, nil while it has none.
 	Load templ.Component
@@ -67,19 +63,21 @@ type JournalModel struct {
 // NodeService is a service of a node with the newest thing that was done to it there.
 type NodeService struct {
 	ServiceOn
-	// Last is that action, empty for none; LastAt when it began.
-	Last, LastHref string
-	LastAt         time.Time
-	LastState      ui.State
+	// Last is that action, without a start where there is none.
+	Last loom.NodeAction
 	// Menu is what can be done to the service here, and wherever it is.
 	Menu []ui.MenuItem
 	// Journal leads to what it writes there, "" while the node has no machine.
 	Journal string
 }
 
-// NodeEvent is an action that was done to a node; Href leads to the try of its task.
-type NodeEvent struct {
-	loom.NodeAction
-	Href  string
-	State ui.State
+// ActionState is the state of an action that was done to a node.
+func ActionState(a loom.NodeAction) ui.State {
+	switch a.Status {
+	case "complete":
+		return ui.TaskState(loom.TaskComplete)
+	case "failed":
+		return ui.TaskState(loom.TaskFailed)
+	}
+	return ui.TaskState(loom.TaskRunning)
 }

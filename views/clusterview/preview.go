@@ -1,51 +1,37 @@
 package clusterview
 
 import (
-	"time"
-
-	"loom/app/loom"
+	"loom/app/clusters"
 	"loom/views/route"
 	"loom/views/ui"
 )
 
 // PreviewModel is a stored plan that was not applied yet.
 type PreviewModel struct {
-	ID   loom.PreviewID
-	Name string
-	// Cluster is 0 for one that is to be made.
-	Cluster loom.ClusterID
-	// Title is the heading: "Create web-1?". Effect says what changes in a sentence.
-	Title, Effect string
+	clusters.PreviewView
+	// Title is the heading: "Create web-1?".
+	Title string
 	// Banner says why this page came instead of the start of the operation.
 	Banner ui.BannerModel
 	Errors ui.FormErrors
-	// Applied links to what came of it, empty until then.
-	Applied     string
-	AppliedHref string
-
-	Facts []ui.Def
-	// Effects are what applying changes. More is how many changes are not listed, Kept what
-	// stays.
+	Facts  []ui.Def
+	// Effects are what applying changes, Kept what stays. More is how many changes are not
+	// listed.
 	Effects []EffectGroup
 	More    int
 	Kept    KeptChanges
 	// Stale says that this preview takes the place of one that could not be applied
 	// any more; Moved is in what they differ.
-	Stale    bool
-	Moved    []ui.ChangeModel
-	Warnings []string
+	Stale bool
+	Moved []ui.ChangeModel
 	// Runs sums the plan up: "21 tasks in 9 stages".
 	Runs string
 	// Graphs are pictures of the plan, the widest first.
-	Graphs   []ui.DAGModel
-	GraphURL string
-	Stages   []Stage
-	// Config as JSON, empty for a delete.
-	Config string
+	Graphs []ui.DAGModel
+	Stages []Stage
+	// JSON is the config, empty for a delete.
+	JSON string
 
-	Hash    string
-	Expires time.Time
-	Now     time.Time
 	// Fields must be given now: they were not stored.
 	Fields []ui.FieldModel
 	// Apply is the button: "Create web-1".

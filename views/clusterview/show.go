@@ -2,7 +2,6 @@ package clusterview
 
 import (
 	"strconv"
-	"time"
 
 	"loom/app/clusters"
 	"loom/app/loom"
@@ -19,27 +18,20 @@ type TroubleLine struct {
 
 // HeadModel is the top of every page of a cluster.
 type HeadModel struct {
-	ID loom.ClusterID
+	clusters.ClusterView
 	// Tab is the word of the present tab, empty for the overview.
-	Tab  string
-	Name string
-	// Template makes the tile.
-	Template loom.Base
-	State    ui.State
+	Tab   string
+	State ui.State
 	// Trouble says what is wrong on nodes, one line each.
 	Trouble []TroubleLine
 	// Start starts the services, where all were stopped.
 	Start ui.ButtonModel
-	// Locked says that the cluster is protected.
-	Locked bool
 	// Open leads to what its services serve, "" where nothing does. Scale is the other
 	// button, without Href where scaling is not offered; OpenFirst says which is the primary one,
 	// ScaleFirst the other.
 	Open                  string
 	Scale                 ui.ButtonModel
 	OpenFirst, ScaleFirst bool
-	// Again leads to the form for a new cluster like this one, for one that is gone.
-	Again string
 	// Newer says what an update would be for, nil for nothing.
 	Newer *NewerNotice
 	// Actions is what else can be done, nothing for a cluster that is gone.
@@ -47,9 +39,7 @@ type HeadModel struct {
 	// Extend prolongs the lease beside the note about its end.
 	Extend ExtendModel
 	Facts  []ui.Def
-	// LeaseNote is a sentence about the end of the lease, empty without one.
-	LeaseNote string
-	Tabs      []ui.Tab
+	Tabs   []ui.Tab
 	// Said keeps title and announcements up to date.
 	Said SaidModel
 }
@@ -58,10 +48,8 @@ type HeadModel struct {
 type ShowModel struct {
 	Head      HeadModel
 	Operation OperationPanel
-	Cluster   clusters.ClusterView
 	Connect   ConnectModel
 	Sets      SetsModel
-	About     AboutModel
 	// Revealed is shown once, for browsers without scripts.
 	Revealed *RevealModel
 }
@@ -116,9 +104,9 @@ func (m *FailureModel) where() string {
 // ConnectModel is how to reach the cluster.
 type ConnectModel struct {
 	ID    loom.ClusterID
-	Links []LinkModel
+	Links []loom.Link
 	// Nodes are the first of Count; AllNodes leads to all of them.
-	Nodes    []ConnectNode
+	Nodes    []NodeRow
 	Count    int
 	AllNodes string
 	Key      KeyModel
@@ -131,20 +119,6 @@ type ConnectModel struct {
 	Live string
 	// Gone says that there are no machines any more.
 	Gone bool
-}
-
-// LinkModel is a link that a service publishes.
-type LinkModel struct{ Label, URL string }
-
-// ConnectNode is a machine to sign in to.
-type ConnectNode struct {
-	Hostname, Href string
-	// Command signs the viewer in; without one WhyNot says why.
-	Command, WhyNot string
-	// Links are those of its services, to open in a browser.
-	Links []LinkModel
-	// Reveal is where its own password is shown, empty when there is none.
-	Reveal string
 }
 
 // KeyModel is how the viewer gets into machines, and what to do about it.
@@ -165,7 +139,8 @@ type KeyModel struct {
 
 // RevealModel is a machine's own password, shown once.
 type RevealModel struct {
-	Hostname, User, Password string
+	clusters.Revealed
+	Hostname string
 	// Again is where the text that replaces it comes from.
 	Again string
 }
@@ -224,22 +199,21 @@ type CopyModel struct {
 	Addresses Choices
 }
 
-// NodeRow is a machine in the tab of nodes.
+// NodeRow is a machine in a list.
 type NodeRow struct {
-	ID             string
-	Hostname, Href string
-	// Number is what it is called beside the others: "1001".
-	Number    string
-	State     ui.State
-	Addresses []string
-	Services  []string
+	loom.Node
+	Href  string
+	Badge ui.State
+	// At are its addresses.
+	At []string
 	// CPU is how much its machine had in use over the last day, in percent, NaN where that is
 	// not known.
 	CPU []float64
-	// Command signs the viewer in; without one WhyNot says why.
-	Command, WhyNot string
-	// Leaving says that the node is on its way out.
-	Leaving bool
+	// Command signs the viewer in; without one WhyNot says why. Reveal is where its own
+	// password is shown, empty when there is none.
+	Command, WhyNot, Reveal string
+	// Links are those of its services.
+	Links []loom.Link
 	// Menu is what can be done to the node.
 	Menu []ui.MenuItem
 }
@@ -254,7 +228,6 @@ type ServiceOn struct {
 type ServicesModel struct {
 	ID   loom.ClusterID
 	Rows []ServiceRow
-	Now  time.Time
 }
 
 // ServiceRow is a service with where it runs.
@@ -267,11 +240,9 @@ type ServiceRow struct {
 	AllNodes string
 	// States say in which states it is on how many nodes.
 	States []ui.State
-	// Last is its newest action on any node, LastAt when it began.
-	Last, LastHref string
-	LastAt         time.Time
-	LastState      ui.State
-	Links          []LinkModel
+	// Last is its newest action on any node, without a start where there is none.
+	Last  loom.NodeAction
+	Links []loom.Link
 	// Restart is the button of the row, without a label where nothing can be done; Menu is what
 	// else can be.
 	Restart ui.ButtonModel
@@ -329,12 +300,11 @@ type ConfigModel struct {
 	Label, Text string
 	Settings    []SettingRow
 	// Macros chooses between the text as written and with macros filled in; Nodes are
-	// those for which they can be, chosen by a form to Action.
+	// those for which they can be.
 	Macros Choices
 	// Expanded says that they are filled in.
 	Expanded bool
 	Nodes    []ui.Option
-	Action   string
 	// Problems say which macros cannot be filled in yet, the first few.
 	Problems []string
 	More     int
@@ -342,8 +312,10 @@ type ConfigModel struct {
 	Edit        string
 	Differences ConfigDiff
 	Template    string
-	History     []ConfigRow
-	Now         time.Time
+	// History is the configs there were, the newest first; Self is the page.
+	Cluster loom.ClusterID
+	History []loom.ConfigRevision
+	Self    string
 	// Revision is the one of the history that is shown.
 	Revision *ConfigRevision
 }
@@ -354,19 +326,12 @@ type ConfigDiff struct {
 	More int
 }
 
-// ConfigRow is a config that a cluster has had.
-type ConfigRow struct {
-	Number, By, Href         string
-	Operation, OperationHref string
-	Time                     time.Time
-	InUse, Shown             bool
-}
-
 // ConfigRevision is one of them with what it changed and what has changed since.
 type ConfigRevision struct {
-	Number, Text string
-	// Before is the number of the one before, empty for the first.
-	Before  string
+	Number int
+	Text   string
+	// Before is the number of the one before, 0 for the first.
+	Before  int
 	Changed ConfigDiff
 	// IsOld says that another one is in use.
 	IsOld bool
@@ -437,24 +402,21 @@ type IncidentsModel struct {
 	ID loom.ClusterID
 	// Live is where the list is fetched again.
 	Live string
-	Now  time.Time
 	// None says that there are no incidents, and what is checked.
 	None  string
 	Rows  []IncidentRow
 	Pages ui.PaginationModel
 	// Drift is what is not as Loom left it now.
-	Drift DriftModel
+	Drift []DriftRow
 }
 
-// IncidentRow is something that went wrong; Repair leads to the form that repairs it, "" where
-// there is none.
+// IncidentRow is something that went wrong: Text names it, Said is what a check said. Repair leads to
+// the form that repairs it, "" where there is none.
 type IncidentRow struct {
-	Text, Message, Hostname, Href string
-	Since                         time.Time
-	Lasted                        string
-	Over                          bool
-	Repair, RepairWhyNot          string
-	Ask                           RepairAsk
+	loom.Incident
+	Text, Said           string
+	Repair, RepairWhyNot string
+	Ask                  RepairAsk
 }
 
 // NewerNotice says that a newer template is available, or that a version that the cluster is made

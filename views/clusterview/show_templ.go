@@ -49,11 +49,11 @@ func ShowPage(m ShowModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = LeftoversPart(m.Cluster).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = LeftoversPart(m.Head.ClusterView).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = SkippedPart(m.Cluster).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = SkippedPart(m.Head.ClusterView).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -104,7 +104,7 @@ func ShowPage(m ShowModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = AboutPart(m.About).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = AboutPart(m.Head.ClusterView, false).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -288,7 +288,7 @@ func SetsPart(m SetsModel) templ.Component {
 				}
 				if m.Boxes {
 					for _, n := range set.Rows {
-						templ_7745c5c3_Err = nodeBox(n.Href, n.Number, n.State).Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = nodeBox(n.Href, strconv.Itoa(n.Number), n.Badge).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -756,7 +756,7 @@ func Head(m HeadModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.EntryTile(m.Template.Name, ui.IconOf(loom.KindTemplate, &m.Template, "cluster")).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.EntryTile(m.Template.Name, ui.IconOf(loom.KindTemplate, &m.Template.Base, "cluster")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -781,7 +781,7 @@ func Head(m HeadModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if m.Locked {
+		if m.Protected {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 46, "<span title=\"Protected: it cannot be deleted\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -848,8 +848,8 @@ func Head(m HeadModel) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if m.Again != "" {
-			templ_7745c5c3_Err = ui.Button(ui.ButtonModel{Label: "Duplicate", Icon: "copy", Kind: ui.Primary, Href: m.Again}).Render(ctx, templ_7745c5c3_Buffer)
+		if m.Status == loom.ClusterTerminated {
+			templ_7745c5c3_Err = ui.Button(ui.ButtonModel{Label: "Duplicate", Icon: "copy", Kind: ui.Primary, Href: route.ClusterNewLike(m.ID)}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -2044,9 +2044,9 @@ func connectNodes(m ConnectModel) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var80 string
-				templ_7745c5c3_Var80, templ_7745c5c3_Err = templ.JoinStringErrs(n.Hostname)
+				templ_7745c5c3_Var80, templ_7745c5c3_Err = templ.JoinStringErrs(ui.NodeNumber(n.Hostname))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `clusterview/show.templ`, Line: 409, Col: 47}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `clusterview/show.templ`, Line: 409, Col: 62}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var80))
 				if templ_7745c5c3_Err != nil {
@@ -2106,7 +2106,7 @@ func connectNodes(m ConnectModel) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if n.Command != "" {
-					templ_7745c5c3_Err = ui.CopyText(n.Command, "SSH command of "+n.Hostname).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = ui.CopyText(n.Command, "SSH command of "+ui.NodeNumber(n.Hostname)).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -2130,7 +2130,7 @@ func connectNodes(m ConnectModel) templ.Component {
 					}
 				}
 				if n.Reveal != "" {
-					templ_7745c5c3_Err = revealButton(n.Reveal, n.Hostname).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = revealButton(n.Reveal, ui.NodeNumber(n.Hostname)).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -2480,8 +2480,8 @@ func (m *KeyModel) machines() int { return m.Own + m.ByFile + m.ByPassword + m.C
 
 func revealFacts(m RevealModel) []ui.Def {
 	facts := []ui.Def{{Term: "User", Text: m.User, Mono: true}}
-	if m.Password != "" {
-		facts = append(facts, ui.Def{Term: "Password", Value: ui.CopyText(m.Password, "password")})
+	if m.Password.Reveal() != "" {
+		facts = append(facts, ui.Def{Term: "Password", Value: ui.CopyText(m.Password.Reveal(), "password")})
 	}
 	return facts
 }

@@ -10,21 +10,8 @@ import (
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/clusterview"
-	"loom/views/route"
 	"loom/views/ui"
 )
-
-// aboutPart is the description of a cluster with its labels.
-func aboutPart(v clusters.ClusterView) clusterview.AboutModel {
-	m := clusterview.AboutModel{ID: v.ID, Description: v.Description}
-	for _, label := range loom.LabelTexts(v.Labels) {
-		m.Labels = append(m.Labels, clusterview.LabelLink{Text: label, Href: route.Query(route.Clusters(), "label", label)})
-	}
-	if v.Status != loom.ClusterTerminated {
-		m.Edit = route.ClusterEdit(v.ID)
-	}
-	return m
-}
 
 // labelLines writes labels as loom.ReadLabels reads them.
 func labelLines(all map[string]string) string { return strings.Join(loom.LabelTexts(all), "\n") }

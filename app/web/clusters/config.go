@@ -28,7 +28,7 @@ func (s *Server) clusterConfig(w http.ResponseWriter, r *http.Request, actor loo
 	base, q := route.ClusterTab(v.ID, "config"), r.URL.Query()
 	secrets, diffs := secretsOf(v), newConfigDiffs("", configLines)
 	present := secrets.Mask(v.Config)
-	m := clusterview.ConfigModel{Label: "Config in use", Text: configText(present), Template: v.Template.Name,
+	m := clusterview.ConfigModel{Cluster: v.ID, Self: base, Label: "Config in use", Text: configText(present), Template: v.Template.Name,
 		Differences: diffs.of(secrets.Mask(v.Template.Defaults.Config), present)}
 	if v.Allowed[loom.ChangeConfigure] == "" && v.Status != loom.ClusterTerminated {
 		m.Edit = route.ClusterVerb(v.ID, "reconfigure")
@@ -51,9 +51,8 @@ func (s *Server) clusterConfig(w http.ResponseWriter, r *http.Request, actor loo
 		for _, n := range placedNodes(v) {
 			m.Nodes = append(m.Nodes, ui.Option{Value: string(n.ID), Label: ui.NodeNumber(n.Hostname), Selected: n.ID == node.ID})
 		}
-		m.Action = base
 	}
-	if err := s.configHistory(r.Context(), actor, v, &m, diffs, base, q.Get("revision")); err != nil {
+	if err := s.configHistory(r.Context(), actor, v, &m, diffs, q.Get("revision")); err != nil {
 		return err
 	}
 	return s.Render(w, r, actor, http.StatusOK, s.clusterFrame(r, v, "Config"), clusterview.ConfigPage(s.clusterHead(actor, v, "config"), m))
@@ -95,27 +94,21 @@ func (s *Server) restoreAction(ctx context.Context, actor loom.Actor, v clusters
 
 // configHistory lists the configs there were; of the chosen one it shows what it
 // changed, and what has changed since.
-func (s *Server) configHistory(ctx context.Context, actor loom.Actor, v clusters.ClusterView, m *clusterview.ConfigModel, diffs *configDiffs, base, chosen string) error {
+func (s *Server) configHistory(ctx context.Context, actor loom.Actor, v clusters.ClusterView, m *clusterview.ConfigModel, diffs *configDiffs, chosen string) error {
 	revisions, err := s.Clusters.ConfigVersions(ctx, actor, v.ID)
 	if err != nil {
 		return err
 	}
-	m.Now = s.Now()
+	m.History = revisions
 	for i, rev := range revisions {
-		number := strconv.Itoa(rev.Revision)
-		row := clusterview.ConfigRow{Number: number, By: byWhom(actor, rev.Author), Time: rev.Time, Href: route.Query(base, "revision", number) + "#config-revision", InUse: i == 0, Shown: number == chosen}
-		if rev.Operation > 0 {
-			row.Operation, row.OperationHref = strconv.Itoa(rev.Operation), route.Operation(loom.OperationRef{Cluster: v.ID, Number: rev.Operation})
-		}
-		m.History = append(m.History, row)
-		if !row.Shown {
+		if strconv.Itoa(rev.Revision) != chosen {
 			continue
 		}
 		config, err := s.Clusters.ConfigVersion(ctx, actor, v.ID, rev.Revision)
 		if err != nil {
 			return err
 		}
-		m.Revision = &clusterview.ConfigRevision{Number: number, Text: configText(secretsOf(v).Mask(config))}
+		m.Revision = &clusterview.ConfigRevision{Number: rev.Revision, Text: configText(secretsOf(v).Mask(config))}
 		if i > 0 {
 			m.Revision.Since = diffs.of(secretsOf(v).Mask(config), maskedConfig(v))
 			m.Revision.IsOld = true
@@ -128,7 +121,7 @@ func (s *Server) configHistory(ctx context.Context, actor loom.Actor, v clusters
 			if err != nil {
 				return err
 			}
-			m.Revision.Before = strconv.Itoa(revisions[i+1].Revision)
+			m.Revision.Before = revisions[i+1].Revision
 			m.Revision.Changed = diffs.of(secretsOf(v).Mask(before), secretsOf(v).Mask(config))
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"loom/app/loom"
 	"loom/views/clusterview"
 	"loom/views/route"
-	"loom/views/ui"
 )
 
 // connectShown is how many machines the overview of a cluster names; the tab of nodes
@@ -44,10 +43,7 @@ func (s *Server) connectPart(ctx context.Context, actor loom.Actor, v clusters.C
 			continue
 		}
 		command, why := c.command(&n)
-		shown := clusterview.ConnectNode{
-			Hostname: ui.NodeNumber(n.Hostname), Href: at(route.Node(v.ID, n.ID)), Command: command, WhyNot: why,
-		}
-		shown.Links = nodeLinks(v, n)
+		shown := clusterview.NodeRow{Node: n, Href: at(route.Node(v.ID, n.ID)), Command: command, WhyNot: why, Links: nodeLinks(v, n)}
 		shown.Links = shown.Links[:min(len(shown.Links), serviceLinksShown)]
 		if c.signIns.HasPassword(n.ID) && actor.May(loom.Operate, loom.OwnedBy(v.Owner)) == nil {
 			shown.Reveal = at(route.NodeReveal(v.ID, n.ID))

@@ -1,8 +1,6 @@
 package clusters
 
 import (
-	"time"
-
 	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/views/clusterview"
@@ -11,20 +9,18 @@ import (
 )
 
 // clusterDrift is what is not as Loom left it on the nodes of a cluster.
-func clusterDrift(v clusters.ClusterView, now time.Time) clusterview.DriftModel {
-	m := clusterview.DriftModel{Now: now}
+func clusterDrift(v clusters.ClusterView) (rows []clusterview.DriftRow) {
 	for _, n := range v.Nodes {
-		for _, row := range nodeDrift(v, n.ID, now).Rows {
+		for _, row := range nodeDrift(v, n.ID) {
 			row.Hostname, row.Href = ui.NodeNumber(n.Hostname), route.Node(v.ID, n.ID)
-			m.Rows = append(m.Rows, row)
+			rows = append(rows, row)
 		}
 	}
-	return m
+	return rows
 }
 
 // nodeDrift is what is not as Loom left it on a node.
-func nodeDrift(v clusters.ClusterView, node loom.NodeID, now time.Time) clusterview.DriftModel {
-	m := clusterview.DriftModel{Now: now}
+func nodeDrift(v clusters.ClusterView, node loom.NodeID) (rows []clusterview.DriftRow) {
 	h, _ := healthOf(v, node)
 	for i, d := range h.Drift {
 		row := clusterview.DriftRow{Service: d.Service, Text: d.Text(), Since: d.Since}
@@ -34,9 +30,9 @@ func nodeDrift(v clusters.ClusterView, node loom.NodeID, now time.Time) clusterv
 				row.Repair = &buttons(repairActions(v, node, []string{d.Service}, loom.RepairByConfigure))[0]
 			}
 		}
-		m.Rows = append(m.Rows, row)
+		rows = append(rows, row)
 	}
-	return m
+	return rows
 }
 
 func sumText(sum string) string {

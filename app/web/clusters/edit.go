@@ -76,12 +76,10 @@ func (s *Server) clusterEdit(w http.ResponseWriter, r *http.Request, actor loom.
 	if v, err = s.pathCluster(r, actor); err != nil {
 		return err
 	}
-	m := aboutPart(v)
-	m.Back = true
 	if err := sayInPlace(w, said); err != nil {
 		return err
 	}
-	return s.Fragment(w, r, http.StatusOK, clusterview.AboutPart(m))
+	return s.Fragment(w, r, http.StatusOK, clusterview.AboutPart(v, true))
 }
 
 // sayInPlace lets the page that stays say what was done.

@@ -56,7 +56,7 @@ func (s *Server) showHealth(w http.ResponseWriter, r *http.Request, actor loom.A
 // incidentsPart is a page of what went wrong in a cluster, the newest first.
 func (s *Server) incidentsPart(ctx context.Context, actor loom.Actor, v clusters.ClusterView, at loom.Page) (clusterview.IncidentsModel, error) {
 	base := route.ClusterTab(v.ID, "health")
-	m := clusterview.IncidentsModel{ID: v.ID, Now: s.Now(), Live: route.Query(clusterview.PartURL(v.ID, clusterview.PartHealth), "after", at.After, "before", at.Before)}
+	m := clusterview.IncidentsModel{ID: v.ID, Live: route.Query(clusterview.PartURL(v.ID, clusterview.PartHealth), "after", at.After, "before", at.Before)}
 	at.Limit = incidentsShown
 	list, err := s.Fleet.Incidents(ctx, actor, fleet.IncidentsInput{Page: at, Cluster: v.ID})
 	if err != nil {
@@ -65,15 +65,12 @@ func (s *Server) incidentsPart(ctx context.Context, actor loom.Actor, v clusters
 	m.None = noIncidents(v)
 	asked := false
 	for _, i := range list.Items {
-		row := clusterview.IncidentRow{Text: incidentText(i), Message: incidentMessage(i), Hostname: ui.NodeNumber(i.Hostname), Href: route.Node(v.ID, i.Node), Since: i.Since, Over: !i.Ended.IsZero()}
-		if row.Over {
-			row.Lasted = s.elapsed(i.Since, i.Ended)
-		}
-		if !row.Over && v.Status != loom.ClusterTerminated {
+		row, over := clusterview.IncidentRow{Incident: i, Text: incidentText(i), Said: incidentMessage(i)}, !i.Ended.IsZero()
+		if !over && v.Status != loom.ClusterTerminated {
 			row.Repair, row.RepairWhyNot = repairOf(i), v.Allowed[loom.ChangeRepair]
 		}
 		row.Ask = askOf(actor, i)
-		if row.Over || v.Status == loom.ClusterTerminated || actor.May(loom.Operate, loom.OwnedBy(v.Owner)) != nil {
+		if over || v.Status == loom.ClusterTerminated || actor.May(loom.Operate, loom.OwnedBy(v.Owner)) != nil {
 			row.Ask.Label = ""
 		}
 		if row.Ask.Label != "" && !asked {
@@ -81,13 +78,13 @@ func (s *Server) incidentsPart(ctx context.Context, actor loom.Actor, v clusters
 		}
 		switch {
 		case i.Kind == loom.IncidentStopped || i.Kind == loom.IncidentGone: // that says it all
-			row.Message = ""
-		case i.Kind == loom.IncidentDrift && !row.Over: // the list of differences says what, and repairs it
-			row.Message, row.Repair = "", ""
+			row.Said = ""
+		case i.Kind == loom.IncidentDrift && !over: // the list of differences says what, and repairs it
+			row.Said, row.Repair = "", ""
 		}
 		m.Rows = append(m.Rows, row)
 	}
-	m.Drift = clusterDrift(v, m.Now)
+	m.Drift = clusterDrift(v)
 	if list.Next != "" || list.Prev != "" {
 		m.Pages = ui.PaginationModel{Label: "Pages of incidents", Text: ui.Count(len(m.Rows), "incident", "incidents")}
 		if list.Next != "" {

@@ -69,7 +69,7 @@ func fewPoints(chart ui.ChartModel) string {
 func (s *Server) fillLoads(ctx context.Context, actor loom.Actor, id loom.ClusterID, rows []clusterview.NodeRow) error {
 	ids := make([]loom.NodeID, len(rows))
 	for i := range rows {
-		ids[i] = loom.NodeID(rows[i].ID)
+		ids[i] = rows[i].ID
 	}
 	loads, err := s.Fleet.Loads(ctx, actor, id, ids)
 	for i := range rows {

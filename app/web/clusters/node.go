@@ -63,13 +63,13 @@ func (s *Server) nodeModel(v clusters.ClusterView, n loom.Node, actor loom.Actor
 	self := func(c addressChoice) string { return route.Query(route.Node(v.ID, n.ID), addressParam, string(c)) }
 	command, why := c.command(&n)
 	m := clusterview.NodeModel{
-		Cluster: v.ID, Node: n.ID, Now: s.Now(), Title: "Node " + strconv.Itoa(n.Number), Hostname: n.Hostname, State: nodeState(v, &n, s.Now()).Of("node", string(n.ID)), Services: nodeServices(v, n, s.Now()),
+		Node: n, Cluster: v.ID, Title: "Node " + strconv.Itoa(n.Number), Badge: nodeState(v, &n, s.Now()).Of("node", string(n.ID)), Rows: nodeServices(v, n, s.Now()),
 		Command: command, WhyNot: why, Live: self(c.choice), Log: route.NodeLog(v.ID, n.ID), Addresses: addressChoices([]loom.Node{n}, c.choice, self),
-		Leaving: n.Leaving && n.State != loom.NodeDeleted, Menu: nodeActions(v, n),
+		Menu: nodeActions(v, n),
 	}
 	m.Trouble = nodeTrouble(v, &n)
 	m.Fixed = primaryFix(m.Trouble)
-	m.Drift = nodeDrift(v, n.ID, m.Now)
+	m.Drift = nodeDrift(v, n.ID)
 	m.Links = nodeLinks(v, n)
 	if c.reachable(&n) {
 		m.Key = keyModel(v, actor, c)
@@ -81,20 +81,20 @@ func (s *Server) nodeModel(v clusters.ClusterView, n loom.Node, actor loom.Actor
 	for _, address := range addresses(n) {
 		m.Facts = append(m.Facts, ui.Def{Term: "Address", Text: address})
 	}
-	m.Results = []ui.Def{
+	m.Technical = []ui.Def{
 		{Term: "Provider", Text: v.Provider.Name},
 		{Term: "Hardware", Text: n.HardwareType + " → " + n.Flavor},
 		{Term: "Image", Text: n.ImageType + " → " + n.Image},
 		{Term: "Id", Value: ui.CopyText(string(n.ID), "node id")},
 	}
 	for _, key := range slices.Sorted(maps.Keys(n.Results)) {
-		m.Results = append(m.Results, ui.Def{Term: key, Text: factText(n.Results[key]), Mono: true})
+		m.Technical = append(m.Technical, ui.Def{Term: key, Text: factText(n.Results[key]), Mono: true})
 	}
 	for _, a := range slices.Backward(n.Actions) {
 		if len(m.History) == historyShown {
 			break
 		}
-		m.History = append(m.History, clusterview.NodeEvent{NodeAction: a, State: historyState(a), Href: route.TaskAttempt(a.Task, a.Attempt)})
+		m.History = append(m.History, a)
 	}
 	return m
 }
@@ -118,8 +118,8 @@ func nodeServices(v clusters.ClusterView, n loom.Node, now time.Time) []clusterv
 			row.Menu = append(row.Menu, a)
 		}
 		for _, a := range n.Actions {
-			if a.Service == on.Name && !a.Started.Before(row.LastAt) {
-				row.Last, row.LastHref, row.LastAt, row.LastState = string(a.Action), route.TaskAttempt(a.Task, a.Attempt), a.Started, historyState(a)
+			if a.Service == on.Name && !a.Started.Before(row.Last.Started) {
+				row.Last = a
 			}
 		}
 		out = append(out, row)
@@ -135,16 +135,6 @@ func factText(v any) string {
 	return loom.JSONText(v)
 }
 
-func historyState(a loom.NodeAction) ui.State {
-	switch a.Status {
-	case "complete":
-		return ui.TaskState(loom.TaskComplete)
-	case "failed":
-		return ui.TaskState(loom.TaskFailed)
-	}
-	return ui.TaskState(loom.TaskRunning)
-}
-
 // nodeReveal shows a machine's own password, once.
 func (s *Server) nodeReveal(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	v, n, err := s.pathNode(r, actor)
@@ -155,7 +145,7 @@ func (s *Server) nodeReveal(w http.ResponseWriter, r *http.Request, actor loom.A
 	if err != nil {
 		return err
 	}
-	m := clusterview.RevealModel{Hostname: ui.ShortHost(n.Hostname), User: secret.User, Password: secret.Password.Reveal(), Again: route.NodeReveal(v.ID, n.ID)}
+	m := clusterview.RevealModel{Hostname: ui.ShortHost(n.Hostname), Revealed: secret, Again: route.NodeReveal(v.ID, n.ID)}
 	w.Header().Set("Cache-Control", "no-store")
 	if page.Wants(r, clusterview.RevealID) {
 		return s.Fragment(w, r, http.StatusOK, clusterview.Reveal(m))

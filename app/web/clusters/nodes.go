@@ -187,7 +187,7 @@ func nodeSets(v clusters.ClusterView, nodes []loom.Node, q nodesQuery, base stri
 func (s *Server) setsPart(v clusters.ClusterView) clusterview.SetsModel {
 	placed := placedNodes(v)
 	box := func(n loom.Node) clusterview.NodeRow {
-		return clusterview.NodeRow{Href: route.Node(v.ID, n.ID), Number: strconv.Itoa(n.Number), State: nodeState(v, &n, s.Now()).Of("node", string(n.ID))}
+		return clusterview.NodeRow{Node: n, Href: route.Node(v.ID, n.ID), Badge: nodeState(v, &n, s.Now()).Of("node", string(n.ID))}
 	}
 	return clusterview.SetsModel{ID: v.ID, Sets: nodeSets(v, placed, nodesQuery{}, route.ClusterNodes(v.ID), boxesShown, box), Boxes: len(placed) <= boxesShown}
 }
@@ -196,9 +196,8 @@ func (s *Server) nodeRow(v clusters.ClusterView, n loom.Node, c *connections) cl
 	menu := append([]ui.MenuItem{{Label: "Log", Icon: "list", Href: route.NodeLog(v.ID, n.ID)}}, nodeActions(v, n)...)
 	command, why := c.command(&n)
 	return clusterview.NodeRow{
-		ID: string(n.ID), Hostname: n.Hostname, Number: strconv.Itoa(n.Number), Href: route.Query(route.Node(v.ID, n.ID), addressParam, string(c.choice)), State: nodeState(v, &n, s.Now()).Of("node", string(n.ID)),
-		Addresses: addresses(n), Services: n.Services, Command: command, WhyNot: why,
-		Leaving: n.Leaving && n.State != loom.NodeDeleted, Menu: menu,
+		Node: n, Href: route.Query(route.Node(v.ID, n.ID), addressParam, string(c.choice)), Badge: nodeState(v, &n, s.Now()).Of("node", string(n.ID)),
+		At: addresses(n), Command: command, WhyNot: why, Menu: menu,
 	}
 }
 

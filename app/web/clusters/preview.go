@@ -317,7 +317,7 @@ func (s *Server) showPreview(w http.ResponseWriter, r *http.Request, actor loom.
 
 func previewFrame(m clusterview.PreviewModel) layout.Model {
 	crumbs := []ui.Crumb{{Label: m.Title}}
-	if m.Cluster != 0 {
+	if m.Kind != loom.ChangeCreate {
 		crumbs = []ui.Crumb{{Label: m.Name, Href: route.Cluster(m.Cluster)}, {Label: m.Title}}
 	}
 	return clusterPage(m.Title, "Clusters", crumbs...)
@@ -338,13 +338,12 @@ func (s *Server) previewGraph(w http.ResponseWriter, r *http.Request, actor loom
 
 func (s *Server) previewModel(r *http.Request, p clusters.PreviewView) clusterview.PreviewModel {
 	m := clusterview.PreviewModel{
-		ID: p.ID, Name: p.Name, Title: "Create " + p.Name + "?", Effect: p.Effect(), Hash: p.Hash, Expires: p.Expires, Now: s.Now(),
-		Apply: "Create " + p.Name, Busy: "Creating…", EditHref: clusterview.EditURL(p.ID), Warnings: p.Warnings,
-		Runs: planText(p), Graphs: plannedGraphs(p), GraphURL: route.PreviewGraph(p.ID), Stages: plannedStages(p),
+		PreviewView: p, Title: "Create " + p.Name + "?", Apply: "Create " + p.Name, Busy: "Creating…", EditHref: clusterview.EditURL(p.ID),
+		Runs: planText(p), Graphs: plannedGraphs(p), Stages: plannedStages(p),
 	}
 	switch p.Kind {
 	case loom.ChangeCreate:
-		m.Config = configText(p.Config)
+		m.JSON = configText(p.Config)
 	case loom.ChangeDelete:
 		m.Title, m.EditHref = "Delete "+p.Name+"?", ""
 		m.Apply, m.Busy = "Delete "+p.Name, "Deleting…"
@@ -353,19 +352,10 @@ func (s *Server) previewModel(r *http.Request, p clusters.PreviewView) clustervi
 		m.Title, m.EditHref = title+"?", changeURL(p.ID, p.Request)
 		m.Apply, m.Busy = title, "Applying…"
 		if p.Config != nil {
-			m.Config = configText(p.Config)
+			m.JSON = configText(p.Config)
 		}
 	}
 	m.Heavy, m.Harmful = heavy(p), harmful(p)
-	if p.Kind != loom.ChangeCreate {
-		m.Cluster = p.Cluster
-	}
-	switch {
-	case p.Applied.Number > 0:
-		m.Applied, m.AppliedHref = fmt.Sprintf("View operation %d", p.Applied.Number), route.Operation(p.Applied)
-	case !p.AppliedAt.IsZero():
-		m.Applied, m.AppliedHref = "View the cluster", route.Cluster(p.Cluster)
-	}
 	m.Facts = previewFacts(p)
 	m.Effects, m.Kept, m.Link = previewEffects(p), previewKept(p), s.Origin(r)+route.Preview(p.ID)
 	if !wholeCluster(p) {

@@ -86,7 +86,7 @@ func (s *Server) pathHistory(r *http.Request, actor loom.Actor) (clusters.Cluste
 }
 
 func (s *Server) showCluster(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, v clusters.ClusterView, revealed *clusterview.RevealModel) error {
-	m := clusterview.ShowModel{Head: s.clusterHead(actor, v, ""), About: aboutPart(v), Cluster: v, Revealed: revealed}
+	m := clusterview.ShowModel{Head: s.clusterHead(actor, v, ""), Revealed: revealed}
 	var err error
 	if m.Operation, err = s.operationPart(r.Context(), actor, v); err != nil {
 		return err
@@ -158,9 +158,7 @@ func (s *Server) clusterPart(r *http.Request, actor loom.Actor, v clusters.Clust
 		m, err := s.connectPart(ctx, actor, v, readAddressChoice(q))
 		return clusterview.ConnectPart(m), err
 	case clusterview.PartAbout:
-		m := aboutPart(v)
-		m.Back = q.Get("back") != ""
-		return clusterview.AboutPart(m), nil
+		return clusterview.AboutPart(v, q.Get("back") != ""), nil
 	case clusterview.PartSets:
 		return clusterview.SetsPart(s.setsPart(v)), nil
 	case clusterview.PartNodes:
@@ -185,10 +183,7 @@ var clusterTabs = []struct{ word, label string }{
 }
 
 func (s *Server) clusterHead(actor loom.Actor, v clusters.ClusterView, tab string) clusterview.HeadModel {
-	m := clusterview.HeadModel{ID: v.ID, Tab: tab, Name: v.Name, Template: v.Template.Base, State: s.badge(v), Locked: v.Protected}
-	if v.Status == loom.ClusterTerminated {
-		m.Again = route.ClusterNewLike(v.ID)
-	}
+	m := clusterview.HeadModel{ClusterView: v, Tab: tab, State: s.badge(v)}
 	if tab != "health" { // whose list says the same
 		m.Trouble = trouble(v)
 	}
@@ -225,7 +220,7 @@ func (s *Server) clusterHead(actor loom.Actor, v clusters.ClusterView, tab strin
 		m.Tabs = append(m.Tabs, ui.Tab{Label: t.label, Href: href, Count: count, Current: t.word == tab})
 	}
 	m.Said = s.clusterSaid(v)
-	m.Facts, m.LeaseNote = s.clusterFacts(actor, v, tab != ""), v.LeaseNote
+	m.Facts = s.clusterFacts(actor, v, tab != "")
 	m.Actions, m.Extend = clusterActions(actor, v), s.extend(v)
 	return m
 }

@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"cmp"
 	"maps"
 	"net/http"
 	"regexp"
@@ -82,7 +83,7 @@ var serviceStates = []loom.ServiceState{loom.ServiceFailed, loom.ServiceAbsent, 
 
 // servicesPart is the table of services, each with where it runs.
 func (s *Server) servicesPart(v clusters.ClusterView) clusterview.ServicesModel {
-	m := clusterview.ServicesModel{ID: v.ID, Now: s.Now()}
+	m := clusterview.ServicesModel{ID: v.ID}
 	for _, name := range slices.Sorted(maps.Keys(v.Services)) {
 		m.Rows = append(m.Rows, s.serviceRow(v, name))
 	}
@@ -110,7 +111,6 @@ func (s *Server) serviceRow(v clusters.ClusterView, name string) clusterview.Ser
 	}
 	states, seen := map[loom.ServiceState]int{}, map[loom.HealthStatus]int{}
 	oldest := map[loom.HealthStatus]time.Time{}
-	var last loom.NodeAction
 	var linked []string // the host of each link
 	for _, n := range v.Nodes {
 		if !slices.Contains(n.Services, name) {
@@ -133,8 +133,8 @@ func (s *Server) serviceRow(v clusters.ClusterView, name string) clusterview.Ser
 			row.Nodes = append(row.Nodes, clusterview.NodeOf{Hostname: ui.NodeNumber(n.Hostname), Href: route.Node(v.ID, n.ID), Journal: journalLink(v, n, name)})
 		}
 		for _, a := range n.Actions {
-			if a.Service == name && !a.Started.Before(last.Started) {
-				last = a
+			if a.Service == name && !a.Started.Before(row.Last.Started) {
+				row.Last = a
 			}
 		}
 		for _, l := range serviceLinks(v, n, name) {
@@ -166,16 +166,12 @@ func (s *Server) serviceRow(v clusters.ClusterView, name string) clusterview.Ser
 			row.States = append(row.States, badge)
 		}
 	}
-	if !last.Started.IsZero() {
-		row.Last, row.LastHref, row.LastState = string(last.Action), route.Task(last.Task), historyState(last)
-		row.LastAt = last.Started
-	}
 	return row
 }
 
 // nodeLinks are those of the services of a node that run.
-func nodeLinks(v clusters.ClusterView, n loom.Node) []clusterview.LinkModel {
-	var links []clusterview.LinkModel
+func nodeLinks(v clusters.ClusterView, n loom.Node) []loom.Link {
+	var links []loom.Link
 	for _, name := range n.Services {
 		links = append(links, serviceLinks(v, n, name)...)
 	}
@@ -183,7 +179,7 @@ func nodeLinks(v clusters.ClusterView, n loom.Node) []clusterview.LinkModel {
 }
 
 // serviceLinks are those of one service on a node, while it runs there.
-func serviceLinks(v clusters.ClusterView, n loom.Node, service string) []clusterview.LinkModel {
+func serviceLinks(v clusters.ClusterView, n loom.Node, service string) []loom.Link {
 	if !v.Runs(&n, service) {
 		return nil
 	}
@@ -194,17 +190,14 @@ func serviceLinks(v clusters.ClusterView, n loom.Node, service string) []cluster
 var macroLeft = regexp.MustCompile(`%(host|ip|num|instance|cluster)\.|%(join|map)\(`)
 
 // linkModels leaves out links that are not known in full yet.
-func linkModels(links []loom.Link) []clusterview.LinkModel {
-	var out []clusterview.LinkModel
+func linkModels(links []loom.Link) []loom.Link {
+	var out []loom.Link
 	for _, l := range links {
 		if macroLeft.MatchString(l.URL) {
 			continue
 		}
-		label := l.Label
-		if label == "" {
-			label = l.URL
-		}
-		out = append(out, clusterview.LinkModel{Label: label, URL: l.URL})
+		l.Label = cmp.Or(l.Label, l.URL)
+		out = append(out, l)
 	}
 	return out
 }
