@@ -15,7 +15,7 @@ type FormModel struct {
 	Rest          FormRest
 	Check         CheckPanel
 	// Restored is when the form was kept that was not sent off, zero for a new one.
-	Restored, Now time.Time
+	Restored time.Time
 }
 
 // FormRest is what depends on the chosen template and provider.

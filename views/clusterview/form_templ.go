@@ -54,7 +54,7 @@ func NewPage(m FormModel) templ.Component {
 			}
 		} else {
 			if !m.Restored.IsZero() {
-				templ_7745c5c3_Err = ui.Restored(m.Restored, m.Now, route.ClusterNew()).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Restored(m.Restored, now(ctx), route.ClusterNew()).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -30,7 +30,6 @@ type HomeClusters struct {
 	// More is how many items are left out.
 	More int
 	Rows []loom.ClusterSummary
-	Now  time.Time
 }
 
 // AttentionItem is what is wrong with a cluster, in one line, with what to do about it.

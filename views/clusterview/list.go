@@ -37,7 +37,6 @@ type ListTable struct {
 	// Only says that these are named ones, without other pages.
 	Only bool
 	Rows []loom.ClusterSummary
-	Now  time.Time
 	// Fresh counts clusters that match and are not shown yet; FreshHref shows them.
 	Fresh      int
 	FreshHref  string

@@ -566,7 +566,7 @@ func ListRow(m ListTable, row loom.ClusterSummary) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Badge(badge(row, m.Now)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Badge(badge(row, now(ctx))).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -664,7 +664,7 @@ func ListRow(m ListTable, row loom.ClusterSummary) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Time(row.Ended, m.Now).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Time(row.Ended, now(ctx)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -674,7 +674,7 @@ func ListRow(m ListTable, row loom.ClusterSummary) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			var templ_7745c5c3_Var29 = []any{templ.KV("u-warn", row.Status != loom.ClusterTerminated && loom.LeaseSoon(row.Created, row.Expires, m.Now))}
+			var templ_7745c5c3_Var29 = []any{templ.KV("u-warn", row.Status != loom.ClusterTerminated && loom.LeaseSoon(row.Created, row.Expires, now(ctx)))}
 			templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var29...)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -696,7 +696,7 @@ func ListRow(m ListTable, row loom.ClusterSummary) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if row.Expires.Before(m.Now) {
+			if row.Expires.Before(now(ctx)) {
 				var templ_7745c5c3_Var31 string
 				templ_7745c5c3_Var31, templ_7745c5c3_Err = templ.JoinStringErrs("ended ")
 				if templ_7745c5c3_Err != nil {
@@ -717,7 +717,7 @@ func ListRow(m ListTable, row loom.ClusterSummary) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = ui.Time(row.Expires, m.Now).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Time(row.Expires, now(ctx)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -731,7 +731,7 @@ func ListRow(m ListTable, row loom.ClusterSummary) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.Time(row.DeletedAt, m.Now).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Time(row.DeletedAt, now(ctx)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -750,7 +750,7 @@ func ListRow(m ListTable, row loom.ClusterSummary) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = lastChange(row, m.Now).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = lastChange(row).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

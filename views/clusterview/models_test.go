@@ -20,7 +20,7 @@ func homeModel() clusterview.HomeModel {
 	return clusterview.HomeModel{
 		Templates: true, Quota: ui.QuotaModel{Label: "Nodes", Used: 8, Max: 20},
 		Clusters: clusterview.HomeClusters{
-			Now: now, More: 2,
+			More: 2,
 			Attention: []clusterview.AttentionItem{
 				{Tone: ui.ToneBad, Cluster: "broken", Href: "/clusters/00000007", Text: "Create failed: the script ended with status 100.", Actions: []ui.ButtonModel{{Label: "Retry", Small: true, Href: "/clusters/00000007/operations/1/retry"}}},
 				{Tone: ui.ToneWarn, Cluster: "friday", Href: "/clusters/00000008", Text: "Lease ends ", At: now.Add(20 * time.Hour), Actions: []ui.ButtonModel{{Label: "Extend lease", Small: true, Href: "/clusters/00000008/lease"}}},
@@ -37,7 +37,7 @@ func listModel() clusterview.ListModel {
 		Facets: []ui.FieldModel{{Name: "template", Label: "Template", LabelHidden: true, Kind: ui.FieldSelect, Optional: true, Width: "s",
 			Options: []ui.Option{{Label: "Any template"}, {Value: "single", Label: "single (2)"}, {Value: "web-cluster", Label: "web-cluster (3)", Selected: true}}}},
 		Table: clusterview.ListTable{
-			Live: "/clusters/rows?ids=00000042&total=3", ShowOwner: true, Now: now, Fresh: 2, FreshHref: "/clusters",
+			Live: "/clusters/rows?ids=00000042&total=3", ShowOwner: true, Fresh: 2, FreshHref: "/clusters",
 			Columns: []ui.Column{{Label: "Name", Sort: "/clusters?sort=-name", Sorted: ui.Ascending}, {Label: "Status"}},
 			Rows: []loom.ClusterSummary{
 				{ID: 42, Name: "shop-front", Description: "the shop", Status: loom.ClusterPending, LatestOperation: 1, Progress: loom.Progress{Action: loom.ClusterCreate, Status: loom.OperationRunning, Total: 10, Done: 3, Started: now.Add(-42 * time.Second)},
@@ -318,7 +318,7 @@ func taskModel() clusterview.TaskModel {
 // sideModel is a task beside its plan that runs again after it failed.
 func sideModel() clusterview.TaskModel {
 	m := taskModel()
-	m.Panel.Side, m.Panel.Speaks, m.Panel.Doing, m.Panel.Now = true, true, "Waiting for the base root of image bookworm.", now
+	m.Panel.Side, m.Panel.Speaks, m.Panel.Doing = true, true, "Waiting for the base root of image bookworm."
 	m.Log.ID, m.Log.Find = "task-log", &ui.LogFind{Action: "/clusters/00000042/operations/1/tasks/2", Errors: "/clusters/00000042/operations/1/tasks/2?errors=1", ErrorCount: "3"}
 	return m
 }

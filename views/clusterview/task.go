@@ -2,7 +2,6 @@ package clusterview
 
 import (
 	"strconv"
-	"time"
 
 	"loom/app/loom"
 	"loom/views/route"
@@ -59,7 +58,6 @@ type TaskPanel struct {
 	Speaks bool
 	// Side says that it stands beside a plan instead of on a page of its own.
 	Side bool
-	Now  time.Time
 }
 
 // live is where the facts are fetched again.

@@ -25,7 +25,7 @@ import (
 
 // formModel makes the page of the form.
 func (s *Server) formModel(actor loom.Actor, st *settled, errs ui.FormErrors, check clusterview.CheckPanel) clusterview.FormModel {
-	m := clusterview.FormModel{Errors: errs, None: len(st.templates) == 0, MayMake: actor.May(loom.Publish, actor.InTenant()) == nil, Check: check, Restored: st.restored, Now: s.Now()}
+	m := clusterview.FormModel{Errors: errs, None: len(st.templates) == 0, MayMake: actor.May(loom.Publish, actor.InTenant()) == nil, Check: check, Restored: st.restored}
 	m.Template = ui.ChoiceModel{Name: "clusterTemplate", Legend: "Template", Filter: "Filter templates", Error: errs.For("clusterTemplate"), Attrs: formAgain()}
 	for _, t := range st.templates {
 		m.Template.Choices = append(m.Template.Choices, templateCard(t, st.form.of("clusterTemplate")))

@@ -76,7 +76,6 @@ func (s *Server) homeClustersPart(w http.ResponseWriter, r *http.Request, actor 
 // homeClusters is what needs attention, then the clusters with an operation under way, then
 // those that changed last; it reports whether one is under way.
 func (s *Server) homeClusters(ctx context.Context, actor loom.Actor) (m clusterview.HomeClusters, running bool, err error) {
-	m.Now = s.Now()
 	busy, err := s.Clusters.Clusters(ctx, actor, clusters.ListInput{Page: loom.Page{Limit: homeItems}, Statuses: []loom.ClusterStatus{loom.ClusterPending}, Uncounted: true})
 	if err != nil {
 		return m, false, err

@@ -233,7 +233,7 @@ func listFacets(q listQuery, counts clusters.Counts) []ui.FieldModel {
 }
 
 func (s *Server) listTable(actor loom.Actor, q listQuery, list clusters.List, rows int) clusterview.ListTable {
-	t := clusterview.ListTable{ShowOwner: actor.May(loom.See, actor.InTenant()) == nil, Now: s.Now(), MaySelect: q.Status != string(loom.ClusterTerminated)}
+	t := clusterview.ListTable{ShowOwner: actor.May(loom.See, actor.InTenant()) == nil, MaySelect: q.Status != string(loom.ClusterTerminated)}
 	t.Columns = listColumns(q, actor.May(loom.See, actor.InTenant()) == nil, t.MaySelect)
 	var ids []string
 	t.Rows = list.Items
@@ -297,7 +297,7 @@ func (s *Server) namedTable(r *http.Request, actor loom.Actor, ids []loom.Cluste
 		return clusterview.ListTable{}, err
 	}
 	owner := actor.May(loom.See, actor.InTenant()) == nil
-	t := clusterview.ListTable{ShowOwner: owner, Now: s.Now(), Columns: listColumns(listQuery{}, owner, false), Only: true}
+	t := clusterview.ListTable{ShowOwner: owner, Columns: listColumns(listQuery{}, owner, false), Only: true}
 	for i := range t.Columns {
 		t.Columns[i].Sort = ""
 	}

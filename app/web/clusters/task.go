@@ -189,7 +189,7 @@ func (s *Server) taskPanel(w http.ResponseWriter, r *http.Request, actor loom.Ac
 func (s *Server) taskPanelModel(ctx context.Context, actor loom.Actor, v clusters.ClusterView, op loom.Operation, t clusters.TaskView, shown int) (clusterview.TaskPanel, error) {
 	m := clusterview.TaskPanel{
 		Ref: t.Ref, Attempt: shown, Title: ui.Capital(clusterview.TaskText(t.Task)), State: ui.TaskStateOf(&t.Task),
-		Message: t.Message, Bad: t.Status == loom.TaskFailed, Actions: taskActions(actor, v, op, t.Task), Now: s.Now(),
+		Message: t.Message, Bad: t.Status == loom.TaskFailed, Actions: taskActions(actor, v, op, t.Task),
 	}
 	attempt := attemptOf(t, shown)
 	if attempt.Message != "" && attempt.Status == loom.AttemptFailed {
