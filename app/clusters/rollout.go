@@ -65,6 +65,28 @@ func (v *RolloutView) Replaced() (n int) {
 	return n
 }
 
+// Change says in a few words what the rollout does: "Update nginx to version 5".
+func (v *RolloutView) Change() string {
+	entries := v.Asked.Change.Change.Entries
+	switch {
+	case v.Kind == loom.ChangeRollback:
+		return fmt.Sprintf("Roll back rollout %d", v.Asked.Rollout)
+	case v.Kind == loom.ChangeUpdate && len(entries) == 1:
+		return fmt.Sprintf("Update %s to version %d", entries[0].Name, entries[0].Version)
+	case v.Kind == loom.ChangeUpdate && len(entries) > 1:
+		return fmt.Sprintf("Update %d entries", len(entries))
+	case v.Kind == loom.ChangeUpdate:
+		return "Update to the newest versions"
+	case v.Kind == loom.ChangeAddServices:
+		return "Add " + loom.And(v.Asked.Change.Services)
+	case v.Kind == loom.ChangeConfigure:
+		return "Change the config"
+	case v.Asked.Change.Service != "":
+		return "Restart " + v.Asked.Change.Service
+	}
+	return "Restart services"
+}
+
 func noRollout(number int, err error) error {
 	if isNotFound(err) {
 		return loom.NewError(loom.NotFound, "There is no rollout %d.", number)
@@ -294,6 +316,15 @@ func (u *Clusters) RolloutClusters(ctx context.Context, actor loom.Actor, number
 		return store.RolloutClusterList{}, noRollout(number, err)
 	}
 	return store.RolloutClusters(ctx, u.q, actor.Tenant, number, f, p)
+}
+
+// RolloutHeads reads some clusters of each wave of a rollout, those that failed and those that run
+// first. NotFound.
+func (u *Clusters) RolloutHeads(ctx context.Context, actor loom.Actor, number, most int) ([]loom.RolloutCluster, error) {
+	if err := actor.May(loom.Operate.Reading(), actor.InTenant()); err != nil {
+		return nil, err
+	}
+	return store.RolloutHeads(ctx, u.q, actor.Tenant, number, most)
 }
 
 // RolloutOf finds the rollout in which a cluster waits or is being changed, false where there is

@@ -273,6 +273,29 @@ func RolloutClusters(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantI
 	return RolloutClusterList{items, next, prev}, err
 }
 
+const rolloutHeads = `
+SELECT * FROM (
+	SELECT ` + rolloutClusterColumns + `, row_number() OVER (PARTITION BY rc.wave ORDER BY array_position(ARRAY['failed', 'undone', 'running', 'waiting', 'skipped', 'done'], rc.status), rc.place) AS head
+	FROM rollouts r JOIN rollout_clusters rc ON rc.rollout_id = r.id JOIN clusters c ON c.id = rc.cluster_id WHERE r.tenant_id = $1 AND r.number = $2
+) h WHERE head <= $3 ORDER BY wave, head`
+
+// RolloutHeads reads some clusters of each wave of a rollout, those that failed and those that
+// run first.
+func RolloutHeads(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, number, most int) ([]loom.RolloutCluster, error) {
+	var rows []struct {
+		rolloutClusterRow
+		Head int `db:"head"`
+	}
+	if err := sqlx.SelectContext(ctx, q, &rows, rolloutHeads, tenant, number, most); err != nil {
+		return nil, wrap(err, "read clusters of rollout %d", number)
+	}
+	clusters := make([]rolloutClusterRow, len(rows))
+	for i := range rows {
+		clusters[i] = rows[i].rolloutClusterRow
+	}
+	return rolloutClustersOf(clusters)
+}
+
 const changedByRollout = `
 WITH RECURSIVE changed AS (
 	SELECT rc.cluster_id, rc.operation AS number FROM rollouts r JOIN rollout_clusters rc ON rc.rollout_id = r.id

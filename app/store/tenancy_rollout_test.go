@@ -47,6 +47,9 @@ func init() {
 		"RolloutClusters": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			return store.RolloutClusters(ctx, tx, t, 7, store.RolloutClusterFilter{}, loom.Page{Limit: 10})
 		},
+		"RolloutHeads": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.RolloutHeads(ctx, tx, t, 7, 10)
+		},
 		"ChangedByRollout": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			changed, err := store.ChangedByRollout(ctx, tx, t, 7)
 			return leak(len(changed) > 0), err

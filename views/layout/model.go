@@ -153,6 +153,7 @@ func railOf(area Area) []RailItem {
 	case AreaAdmin:
 		return []RailItem{
 			{Label: "Overview", Icon: "monitor", Href: route.Admin()},
+			{Label: "Rollouts", Icon: "branch", Href: route.AdminRollouts()},
 			{Heading: "Catalog"},
 			{Label: "Templates", Icon: "template", Href: route.AdminKind(loom.KindTemplate)},
 			{Label: "Partial templates", Icon: "layers", Href: route.AdminKind(loom.KindPartialTemplate)},

@@ -32,6 +32,31 @@ func AdminUserSession(id loom.UserID, session string) string {
 	return join("admin", "users", string(id), "sessions", session, "end")
 }
 
+// AdminRollouts lists the rollouts of the tenant (GET) and makes one (POST).
+func AdminRollouts() string { return "/admin/rollouts" }
+
+// AdminRolloutNew is the form of a new rollout; params are names and values of its change.
+func AdminRolloutNew(params ...string) string { return Query("/admin/rollouts/new", params...) }
+
+// AdminRollout is the page of a rollout.
+func AdminRollout(number int) string { return join("admin", "rollouts", strconv.Itoa(number)) }
+
+// AdminRolloutVerb does something to a rollout, such as start.
+func AdminRolloutVerb(number int, verb string) string {
+	return join("admin", "rollouts", strconv.Itoa(number), verb)
+}
+
+// AdminRolloutClusters lists the clusters of a rollout.
+func AdminRolloutClusters(number int) string {
+	return join("admin", "rollouts", strconv.Itoa(number), "clusters")
+}
+
+// TopicRollouts signals changes of any rollout.
+func TopicRollouts() string { return "rollouts" }
+
+// TopicRollout signals changes of a rollout.
+func TopicRollout(number int) string { return "rollout:" + strconv.Itoa(number) }
+
 // AdminHooks lists the hooks of the tenant (GET) and makes one (POST).
 func AdminHooks() string { return "/admin/hooks" }
 

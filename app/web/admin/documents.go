@@ -28,6 +28,17 @@ func (s *Server) Documents(get func(string, page.Document)) {
 	get(route.AdminUsers()+"/{id}/tokens/{token}/revoke", page.Document{Path: user + "/tokens", List: true, Fresh: true, Calls: []page.DocumentCall{page.APICall("Revoke", http.MethodDelete, "/v2/tokens/{token}", "")}})
 	get(route.AdminUsers()+"/{id}/sessions/{session}/end", page.Document{Path: user + "/sessions", List: true, Fresh: true, Calls: []page.DocumentCall{page.APICall("End", http.MethodDelete, "/v2/sessions/{session}", "")}})
 
+	const rollout = "/v2/rollouts/{id}"
+	get(route.AdminRollouts(), page.Document{Path: "/v2/rollouts", List: true, Fresh: true, Query: page.SameParams("status"),
+		Columns: []string{"number=number", "kind=kind", "status=status", "wave=wave", "why=why", "created by=createdBy", "created=@createTime", "started=@startTime", "ended=@endTime"},
+		Calls:   []page.DocumentCall{page.APICall("Make one", http.MethodPost, "/v2/rollouts", `{"kind":"update"}`)}})
+	get(route.AdminRolloutNew(), page.Document{Path: "/v2/rollouts", List: true, Fresh: true, Calls: []page.DocumentCall{page.APICall("Make one", http.MethodPost, "/v2/rollouts", `{"kind":"update"}`)}})
+	for _, end := range []string{"", "/{verb}"} {
+		get(route.AdminRollouts()+"/{id}"+end, page.Document{Path: rollout, Calls: []page.DocumentCall{page.APICall("Stop", http.MethodPost, rollout+"/stop", ""), page.APICall("Abort", http.MethodPost, rollout+"/abort", "")}})
+	}
+	get(route.AdminRollouts()+"/{id}/clusters", page.Document{Path: rollout + "/clusters", List: true, Fresh: true, Query: page.SameParams("wave", "status"),
+		Columns: []string{"id=id", "name=name", "wave=wave", "effect=effect", "status=status", "note=note", "operation=operationId", "ended=@endTime"}})
+
 	const hook = "/v2/hooks/{id}"
 	make := page.APICall("Make one", http.MethodPost, "/v2/hooks", `{"name":"ci","url":"https://ci.example/loom"}`)
 	get(route.AdminHooks(), page.Document{Path: "/v2/hooks", List: true, Fresh: true, Calls: []page.DocumentCall{make},

@@ -20,7 +20,7 @@ func (s *Server) Routes() []page.Route {
 		page.Get(route.AdminSettings(), loom.Administer, s.adminSettings),
 		page.Post(route.AdminSettings(), loom.Administer, s.adminSettingsSave),
 		page.Get(route.AdminClusters(), loom.Administer, s.adminClusters),
-	}, s.userRoutes(), s.hookRoutes(), s.fileRoutes(), s.transferRoutes())
+	}, s.userRoutes(), s.rolloutRoutes(), s.hookRoutes(), s.fileRoutes(), s.transferRoutes())
 }
 
 func (s *Server) userRoutes() []page.Route {
@@ -40,6 +40,20 @@ func (s *Server) userRoutes() []page.Route {
 		page.Post(user+"/tokens/{token}/revoke", loom.Administer, s.adminUserTokenRevoke),
 		page.Get(user+"/sessions/{session}/end", loom.Administer, s.adminUserSessionAsk),
 		page.Post(user+"/sessions/{session}/end", loom.Administer, s.adminUserSessionEnd),
+	)...)
+}
+
+func (s *Server) rolloutRoutes() []page.Route {
+	rollout := route.AdminRollouts() + "/{id}"
+	return append([]page.Route{
+		page.Get(route.AdminRollouts(), loom.Administer, s.adminRollouts),
+		page.Post(route.AdminRollouts(), loom.Administer, s.adminRolloutMake),
+		page.Get(route.AdminRolloutNew(), loom.Administer, s.adminRolloutNew, route.AdminRolloutNew(), route.AdminRolloutNew("kind", "rollback", "rollout", "1")),
+	}, page.Sample("{id}", "{rollout}",
+		page.Get(rollout, loom.Administer, s.adminRollout),
+		page.Get(rollout+"/clusters", loom.Administer, s.adminRolloutClusters),
+		page.Get(rollout+"/{verb}", loom.Administer, s.adminRolloutAsk, rollout+"/abort"),
+		page.Post(rollout+"/{verb}", loom.Administer, s.adminRolloutAct, rollout+"/stop"),
 	)...)
 }
 
