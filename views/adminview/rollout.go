@@ -64,7 +64,7 @@ func (m *RolloutModel) all(wave int) int { return m.count(wave, loom.RolloutClus
 
 func (m *RolloutModel) bar(wave int) ui.SegmentsModel {
 	return ui.SegmentsModel{ID: "wave-" + strconv.Itoa(wave), Complete: m.count(wave, loom.RolloutDone), Running: m.count(wave, loom.RolloutRuns),
-		Failed: m.count(wave, loom.RolloutFailed, loom.RolloutUndone), Retrying: m.count(wave, loom.RolloutSkipped), Rest: m.count(wave, loom.RolloutWaits)}
+		Failed: m.count(wave, loom.RolloutFailed, loom.RolloutUndone), Skipped: m.count(wave, loom.RolloutSkipped), Rest: m.count(wave, loom.RolloutWaits)}
 }
 
 func (m *RolloutModel) headsOf(wave int) (heads []loom.RolloutCluster) {

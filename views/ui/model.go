@@ -124,8 +124,9 @@ type SegmentsModel struct {
 	Complete, Running, Failed int
 	// Retrying failed and are tried again; Rest is what is left.
 	Retrying, Rest int
-	// RestWord says what the rest is, "waiting" when empty.
+	// RestWord says what the rest is, "waiting" when empty. Skipped are parts that nobody does.
 	RestWord string
+	Skipped  int
 }
 
 // Summary is the bar in words: "70 complete, 2 running, 1 failed, 8 waiting".
@@ -158,6 +159,7 @@ func (m SegmentsModel) segments() []segment {
 		{word: "running", tone: "run", count: max(m.Running, 0)},
 		{word: "failed", tone: "bad", count: max(m.Failed, 0)},
 		{word: "retrying", tone: "warn", count: max(m.Retrying, 0)},
+		{word: "skipped", tone: "idle", count: max(m.Skipped, 0)},
 		{word: cmp.Or(m.RestWord, "waiting"), tone: "idle", count: max(m.Rest, 0)},
 	}
 	total := 0

@@ -293,7 +293,7 @@ func (s *Server) rolloutPage(w http.ResponseWriter, r *http.Request, actor loom.
 	state := adminview.RolloutState(v.Status)
 	shown := adminview.RolloutModel{RolloutView: v, Heads: heads, Now: s.Now(), Confirm: v.Replaced(), Errors: errs}
 	path := "/v2/rollouts/" + strconv.Itoa(n)
-	m := adminview.PageModel{Title: v.Change(), State: &state, Parts: []templ.Component{adminview.Rollout(shown)},
+	m := adminview.PageModel{Title: v.Change() + " #" + strconv.Itoa(n), State: &state, Parts: []templ.Component{adminview.Rollout(shown)},
 		Calls: []ui.JSONCall{page.Call("read", http.MethodGet, path, ""), page.Call("clusters", http.MethodGet, path+"/clusters", "")}}
 	frame := rolloutsFrame(v.Change(), ui.Crumb{Label: rolloutName(n)})
 	if status != http.StatusOK || v.Status == loom.RolloutReady {
@@ -369,10 +369,7 @@ func (s *Server) adminRolloutAsk(w http.ResponseWriter, r *http.Request, actor l
 	}
 	m := adminview.ConfirmModel{Action: r.URL.Path, Button: "Abort rollout", Busy: "Aborting…", Cancel: route.AdminRollout(n)}
 	waiting, running := v.Clusters(loom.RolloutWaits), v.Clusters(loom.RolloutRuns)
-	m.Lines = []string{ui.Count(waiting, "cluster stays", "clusters stay") + " as it is."}
-	if waiting != 1 {
-		m.Lines = []string{strconv.Itoa(waiting) + " clusters stay as they are."}
-	}
+	m.Lines = []string{"Loom does not change the " + ui.Count(waiting, "cluster that waits.", "clusters that wait.")}
 	if running > 0 {
 		m.Lines = append(m.Lines, ui.Count(running, "operation that runs is aborted.", "operations that run are aborted."))
 	}

@@ -71,6 +71,9 @@ func entryMenu(kind loom.EntityKind, entry loom.Entry) []ui.MenuItem {
 		{Label: "Duplicate", Icon: "copy", Href: adminview.Duplicate(kind, name)}, {Label: "Export", Icon: "download", Href: adminview.EntryExport(kind, name), Attrs: templ.Attributes{"download": true}},
 		deprecate, {Label: "Delete", Icon: "trash", Href: remove, Danger: true, Divider: true, Attrs: ui.OpensDialog(remove)},
 	}
+	if kind.Releasable() {
+		items = append([]ui.MenuItem{{Label: "Roll out", Icon: "branch", Href: route.AdminRolloutNew("entry", string(kind), "name", name, "version", strconv.Itoa(entry.Meta().Version))}}, items...)
+	}
 	if kind == loom.KindTemplate {
 		items = append([]ui.MenuItem{{Label: "Create cluster", Icon: "plus", Href: route.Query(route.ClusterNew(), "template", name)}}, items...)
 	}
