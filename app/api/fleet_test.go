@@ -34,5 +34,13 @@ func TestFleetPreviewOverREST(t *testing.T) {
 		}
 	}
 	w.call(w.admin, post, path, `{"kind":"update","entries":[{"kind":"services","entry":{"name":"a b"}}]}`).fails(400, "entries[0].entry.name", "")
+	const script = "/v2/plugins/automatortypes/shell/scripts/hello.sh"
+	w.call(w.admin, post, script, "echo hello").want(200)
+	w.call(w.admin, post, script+"/versions/1/stage", "").want(200)
+	answer = w.call(w.admin, post, path, `{"kind":"update","resources":true}`).want(200).body
+	if !strings.Contains(answer, `"resources":[{"plugin":"shell","type":"scripts","name":"hello.sh","version":1}]`) || !strings.Contains(answer, `"unaffected":1`) {
+		t.Error(answer)
+	}
+	w.call(w.admin, post, path, `{"kind":"restart","resources":true}`).fails(400, "resources", "update")
 	w.call(w.admin, post, path, `{"kind":"delete"}`).fails(400, "kind", "update")
 }

@@ -59,6 +59,9 @@ type FleetInput struct {
 	Drafts []Draft
 	// Rollout, of a rollback, is the number of the rollout that is rolled back.
 	Rollout int
+	// Files, of an update, brings the staged files as well, as if they were released: to the services
+	// that ran another content of them.
+	Files bool
 	// Q is a search in the words of the list of clusters, "" for all clusters.
 	Q string
 }
@@ -75,6 +78,8 @@ type FleetPreview struct {
 	Q    string
 	// Entries are what an update brings; drafts are numbered as saving would number them.
 	Entries []EntryVersion
+	// Files are the staged files that an update brings.
+	Files []loom.Resource
 	// Clusters is how many there are, Counts how many of them have which effect.
 	Clusters int
 	Counts   map[Effect]int
@@ -130,7 +135,9 @@ type FleetMember struct {
 // fleet is what a fleet preview reads once for many clusters.
 type fleet struct {
 	world *world
-	files map[loom.ClusterID][]store.ChangedFile
+	// files are the changed files by cluster; with release, as if staged files were released.
+	files   map[loom.ClusterID][]store.ChangedFile
+	release bool
 	// operations are, of a rollback, those that are rolled back.
 	operations map[loom.ClusterID]int
 }
@@ -198,6 +205,9 @@ func checkFleet(in FleetInput) []loom.FieldError {
 	if len(in.Drafts) > 0 && change.Kind != loom.ChangeUpdate {
 		return []loom.FieldError{{Field: "entries", Message: "Only an update brings entries."}}
 	}
+	if in.Files && change.Kind != loom.ChangeUpdate {
+		return []loom.FieldError{{Field: "resources", Message: "Only an update brings staged files."}}
+	}
 	if check := kinds[change.Kind].check; check != nil {
 		return check(change)
 	}
@@ -213,11 +223,16 @@ func (u *Clusters) previewFleet(ctx context.Context, actor loom.Actor, in FleetI
 		return err
 	}
 	in.Change.Change.Entries = sum.Entries
+	if in.Files {
+		if sum.Files, err = u.stagedFiles(ctx, actor.Tenant); err != nil {
+			return err
+		}
+	}
 	ids, err := store.ClusterIDs(ctx, u.q, actor.Tenant, f)
 	if err != nil {
 		return err
 	}
-	u.fleet = &fleet{world: w}
+	u.fleet = &fleet{world: w, release: in.Files}
 	if in.Change.Kind == loom.ChangeRollback {
 		if _, err := store.RolloutByNumber(ctx, u.q, actor.Tenant, in.Rollout); err != nil {
 			return noRollout(in.Rollout, err)
@@ -276,7 +291,7 @@ func (u *Clusters) previewBatch(ctx context.Context, actor loom.Actor, in Previe
 	if err != nil {
 		return err
 	}
-	files, err := store.ChangedFiles(ctx, u.q, actor.Tenant, ids...)
+	files, err := store.ChangedFiles(ctx, u.q, actor.Tenant, u.fleet.release, ids...)
 	if err != nil {
 		return err
 	}
@@ -352,8 +367,8 @@ func (f *fleet) requestOf(in PreviewInput, cluster loom.Cluster, nodes []loom.No
 			return in, "state", fmt.Sprintf("Operation %d came after operation %d.", latest.Ref.Number, in.Change.Operation)
 		}
 	}
-	if in.Kind == loom.ChangeUpdate && len(in.Change.Entries) > 0 {
-		in.Change.Entries = f.world.used(cluster, nodes, in.Change.Entries)
+	if in.Kind == loom.ChangeUpdate && (len(in.Change.Entries) > 0 || f.release) {
+		in.Change.Entries = f.withStaged(cluster, f.world.used(cluster, nodes, in.Change.Entries))
 		if len(in.Change.Entries) == 0 {
 			return in, upToDate, ""
 		}
@@ -374,6 +389,25 @@ func (w *world) used(cluster loom.Cluster, nodes []loom.Node, entries []EntryVer
 		}
 	}
 	return used
+}
+
+// stagedFiles lists the files that a release would put in use.
+func (u *Clusters) stagedFiles(ctx context.Context, tenant loom.TenantID) ([]loom.Resource, error) {
+	all, err := store.Resources(ctx, u.q, tenant, loom.ResourceRef{Kind: string(loom.KindAutomatorType)})
+	return slices.DeleteFunc(all, func(r loom.Resource) bool { return r.Live || !r.Slated }), err
+}
+
+// withStaged adds to the entries of an update the services of a cluster to which staged files
+// would bring another content.
+func (f *fleet) withStaged(cluster loom.Cluster, entries []EntryVersion) []EntryVersion {
+	staged := changedIn(cluster, slices.DeleteFunc(slices.Clone(f.files[cluster.ID]), func(c store.ChangedFile) bool { return !c.Staged }))
+	for _, name := range sortedNames(staged) {
+		next, there := f.world.services[name]
+		if there && !slices.ContainsFunc(entries, func(e EntryVersion) bool { return e.Kind == loom.KindService && e.Name == name }) {
+			entries = append(entries, EntryVersion{Kind: loom.KindService, Name: name, Version: next.Version})
+		}
+	}
+	return entries
 }
 
 // whyCode says of what kind the reason is why a change cannot begin now.

@@ -31,6 +31,12 @@ func (p *FleetPreview) Markdown() string {
 	if more := len(p.Entries) - markdownNames; more > 0 {
 		fmt.Fprintf(&b, "\n- and %d more", more)
 	}
+	for _, f := range p.Files[:min(len(p.Files), markdownNames)] {
+		fmt.Fprintf(&b, "\n- file %s v%d", markdownText(f.Name), f.Version)
+	}
+	if more := len(p.Files) - markdownNames; more > 0 {
+		fmt.Fprintf(&b, "\n- and %d more files", more)
+	}
 	if len(p.Groups) > 0 {
 		b.WriteString("\n\n| Effect | Why | Clusters |\n|---|---|---|\n")
 	}

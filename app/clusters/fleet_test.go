@@ -125,6 +125,7 @@ func TestFleetPreviewIsForAdministrators(t *testing.T) {
 	_, err := b.clusters.FleetPreview(b.ctx, b.ana(), updateAll())
 	wantKind(t, err, loom.Forbidden)
 	for field, in := range map[string]clusters.FleetInput{
+		"resources":       {Change: clusters.PreviewInput{Kind: loom.ChangeRestart}, Files: true},
 		"kind":            {Change: clusters.PreviewInput{Kind: loom.ChangeDelete}},
 		"q":               {Change: clusters.PreviewInput{Kind: loom.ChangeUpdate}, Q: "colour:red"},
 		"entries":         {Change: clusters.PreviewInput{Kind: loom.ChangeRestart}, Drafts: []clusters.Draft{{Kind: loom.KindService, Entry: role("web")}}},
@@ -173,8 +174,8 @@ func randomEdits(r *rand.Rand, site loom.Template) []loom.Entry {
 	return edits
 }
 
-// TestFleetPreviewSaysWhatPreviewsSay: for random edits over a fleet, the fleet preview of the
-// drafts says of each cluster what a preview of it alone says once the drafts are saved.
+// TestFleetPreviewSaysWhatPreviewsSay: for random edits and staged files over a fleet, the fleet
+// preview says of each cluster what a preview of it alone says once they are saved and released.
 func TestFleetPreviewSaysWhatPreviewsSay(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -185,17 +186,44 @@ func TestFleetPreviewSaysWhatPreviewsSay(t *testing.T) {
 	}
 	b.db.MustExec(`UPDATE clusters SET protected = true WHERE id = $1`, int64(ids[1]))
 	b.db.MustExec(`UPDATE clusters SET config = config || '{"extra": {"n": "mine"}}' WHERE id = $1`, int64(ids[2]))
+	for _, service := range []string{"web", "db"} {
+		b.db.MustExec(`UPDATE nodes SET service_files = service_files || jsonb_build_object($1::text, jsonb_build_object('install', jsonb_build_object('shell/scripts/' || $1 || '.sh', 'one'))) WHERE $1 = ANY (services)`, service)
+	}
 	r := rand.New(rand.NewPCG(1, 2))
 	seen := map[clusters.Effect]int{}
-	for round := range 40 {
+	staged := 0
+	for round := range 60 {
 		edits := randomEdits(r, b.newestTemplate())
+		in := updateAll(edits...)
+		var brought []string
+		if r.IntN(3) == 0 {
+			if r.IntN(2) == 0 {
+				edits, in = nil, updateAll()
+			}
+			in.Files = true
+			for _, service := range []string{"web", "db"}[r.IntN(2):] {
+				content := []string{"one", fmt.Sprint("round ", round)}[r.IntN(2)]
+				b.stage("shell/scripts/"+service+".sh", round+1, content, true)
+				if content != "one" {
+					brought = append(brought, service)
+				}
+			}
+		}
 		text, err := json.Marshal(edits)
 		if err != nil {
 			t.Fatal(err)
 		}
-		fleet := b.fleetOf(updateAll(edits...))
+		text = fmt.Append(text, brought)
+		fleet := b.fleetOf(in)
 		for _, e := range edits {
 			b.save(b.tenant, kindOfEntry(e), e)
+		}
+		b.sync()
+		entries := fleet.Entries
+		for _, service := range brought {
+			if !slices.ContainsFunc(entries, func(e clusters.EntryVersion) bool { return e.Name == service }) {
+				entries = append(entries, clusters.EntryVersion{Kind: loom.KindService, Name: service})
+			}
 		}
 		of := map[loom.ClusterID]clusters.FleetGroup{}
 		tasks := map[string]map[loom.TaskAction]int{}
@@ -208,8 +236,17 @@ func TestFleetPreviewSaysWhatPreviewsSay(t *testing.T) {
 		sums := map[string]map[loom.TaskAction]int{}
 		for _, id := range ids {
 			g := of[id]
+			if len(entries) == 0 {
+				if g.Effect != clusters.EffectUnaffected {
+					t.Errorf("round %d: nothing comes to cluster %s, and the fleet preview says %s", round, id, g.Effect)
+				}
+				continue
+			}
+			if len(edits) == 0 && g.Effect == clusters.EffectRestart {
+				staged++
+			}
 			key := fmt.Sprint(g.Effect, g.Code, g.Reason, g.Services)
-			v, err := b.clusters.Preview(b.ctx, b.admin(), clusters.PreviewInput{Kind: loom.ChangeUpdate, Cluster: id, Change: clusters.ChangeInput{Entries: fleet.Entries}})
+			v, err := b.clusters.Preview(b.ctx, b.admin(), clusters.PreviewInput{Kind: loom.ChangeUpdate, Cluster: id, Change: clusters.ChangeInput{Entries: entries}})
 			switch {
 			case err != nil && says(err, "up to date") == nil:
 				if g.Effect != clusters.EffectUnaffected {
@@ -246,11 +283,62 @@ func TestFleetPreviewSaysWhatPreviewsSay(t *testing.T) {
 			}
 		}
 	}
+	if staged == 0 {
+		t.Error("no staged file restarted anything by itself")
+	}
 	for _, e := range clusters.Effects {
 		if seen[e] == 0 {
 			t.Errorf("no edit had the effect %s: %v", e, seen)
 		}
 	}
+}
+
+// TestFleetPreviewOfStagedFiles: what is staged reaches the clusters whose services ran another
+// content of it, and brings nothing else; without it the preview is about files in use.
+func TestFleetPreviewOfStagedFiles(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id, _ := b.scripted()
+	files := updateAll()
+	files.Files = true
+	want := func(when string, in clusters.FleetInput, effect clusters.Effect, services ...string) clusters.FleetPreview {
+		t.Helper()
+		p := b.fleetOf(in)
+		if len(p.Groups) != 1 || p.Groups[0].Effect != effect || !slices.Equal(p.Groups[0].Services, services) {
+			t.Fatalf("%s: %+v", when, p.Groups)
+		}
+		return p
+	}
+	want("nothing is staged", files, clusters.EffectUnaffected)
+	b.stage("shell/scripts/web.sh", 2, "web one", true)
+	want("the same content is staged", files, clusters.EffectUnaffected)
+	b.stage("shell/scripts/web.sh", 3, "web three", true)
+	b.stage("shell/scripts/other.sh", 1, "other", true)
+	b.file("shell/scripts/db.sh", 2, "db two", false)
+	linked := b.newestTemplate()
+	linked.Links = append(slices.Clone(linked.Links), loom.Link{Label: "Docs", URL: "http://docs/"})
+	b.save(b.tenant, loom.KindTemplate, &linked)
+	p := want("another content is staged", files, clusters.EffectRestart, "web")
+	if len(p.Files) != 2 || p.Files[1].Name != "web.sh" || p.Files[1].Version != 3 || len(p.Entries) != 0 {
+		t.Errorf("files %+v, entries %+v", p.Files, p.Entries)
+	}
+	for _, line := range []string{"- file other.sh v1", "- file web.sh v3", "| restart | web | 1: "} {
+		if !strings.Contains(p.Markdown(), line) {
+			t.Errorf("the Markdown lacks %q: %s", line, p.Markdown())
+		}
+	}
+	want("what is staged is not asked for", updateAll(), clusters.EffectInPlace)
+	db := role("db")
+	db.Description = "Described."
+	files.Drafts = updateAll(db).Drafts
+	want("with a draft", files, clusters.EffectRestart, "web")
+	b.sync()
+	v := b.previewOf(loom.ChangeUpdate, id, clusters.ChangeInput{Entries: []clusters.EntryVersion{{Kind: loom.KindService, Name: "web"}}})
+	if !maps.Equal(v.ByAction, p.Groups[0].Tasks) {
+		t.Errorf("the preview after the release has tasks %v, the fleet preview said %v", v.ByAction, p.Groups[0].Tasks)
+	}
+	files.Drafts = nil
+	want("all is released", files, clusters.EffectUnaffected)
 }
 
 // TestFleetMarkdown: names are escaped, long lists are cut, and the text has a bound.

@@ -104,6 +104,9 @@ func (u *Clusters) MakeRollout(ctx context.Context, actor loom.Actor, in Rollout
 	if len(in.Fleet.Drafts) > 0 {
 		return RolloutView{}, invalid("entries", "A rollout brings saved entries. Save them first, and name their versions.")
 	}
+	if in.Fleet.Files {
+		return RolloutView{}, invalid("resources", "A rollout brings files that are in use. Release the staged files first, and name the services.")
+	}
 	if len(in.Waves) == 0 {
 		in.Waves = loom.DefaultWaves()
 	}

@@ -79,7 +79,7 @@ func (u *Clusters) changedFiles(ctx context.Context, cluster loom.Cluster) (map[
 	if u.fleet != nil {
 		return changedIn(cluster, u.fleet.files[cluster.ID]), nil
 	}
-	all, err := store.ChangedFiles(ctx, u.q, cluster.Owner.Tenant, cluster.ID)
+	all, err := store.ChangedFiles(ctx, u.q, cluster.Owner.Tenant, false, cluster.ID)
 	if err != nil {
 		return nil, err
 	}

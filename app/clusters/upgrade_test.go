@@ -107,16 +107,30 @@ func (b *bundle) script(service string, version int, content string, live bool) 
 // file is script for a file of any automator, by its key.
 func (b *bundle) file(key string, version int, content string, live bool) {
 	b.t.Helper()
+	b.stage(key, version, content, live)
+	if live {
+		b.sync()
+	}
+}
+
+// stage stores a version of a file of an automator, and stages it if asked to.
+func (b *bundle) stage(key string, version int, content string, staged bool) {
+	b.t.Helper()
 	parts := strings.Split(key, "/")
 	b.exec(func(tx *sqlx.Tx) error {
 		ref := loom.ResourceRef{Kind: string(loom.KindAutomatorType), Plugin: parts[0], Type: parts[1], Name: parts[2]}
 		r := loom.Resource{ResourceRef: ref, Version: version, Format: "file", SHA256: content, Object: fmt.Sprint(key, version)}
-		if _, err := store.InsertResource(b.ctx, tx, b.tenant, r); err != nil || !live {
+		if _, err := store.InsertResource(b.ctx, tx, b.tenant, r); err != nil || !staged {
 			return err
 		}
-		if err := store.SlateResource(b.ctx, tx, b.tenant, ref, version, true); err != nil {
-			return err
-		}
+		return store.SlateResource(b.ctx, tx, b.tenant, ref, version, true)
+	})
+}
+
+// sync puts the staged files in use.
+func (b *bundle) sync() {
+	b.t.Helper()
+	b.exec(func(tx *sqlx.Tx) error {
 		_, err := store.NewResourceSet(b.ctx, tx, b.tenant)
 		return err
 	})

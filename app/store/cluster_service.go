@@ -38,7 +38,7 @@ func KeepFilesAllTenants(ctx context.Context, tx *sqlx.Tx, tasks []loom.TaskID, 
 }
 
 // ChangedFile is a file that an action of a service ran on a node of a cluster, and of which
-// Version, with another content, is in use now.
+// Version, with another content, is in use now, or staged.
 type ChangedFile struct {
 	Cluster loom.ClusterID  `db:"cluster_id"`
 	Service string          `db:"service"`
@@ -47,19 +47,22 @@ type ChangedFile struct {
 	Type    string          `db:"type"`
 	Name    string          `db:"name"`
 	Version int             `db:"version"`
+	// Staged is a version that is staged and not in use.
+	Staged bool `db:"staged"`
 }
 
 const changedFiles = `
-SELECT DISTINCT n.cluster_id, s.key AS service, a.key AS action, r.plugin, r.type, r.name, r.version
+SELECT DISTINCT n.cluster_id, s.key AS service, a.key AS action, r.plugin, r.type, r.name, r.version, NOT r.live AS staged
 FROM nodes n CROSS JOIN LATERAL jsonb_each(n.service_files) s CROSS JOIN LATERAL jsonb_each(s.value) a CROSS JOIN LATERAL jsonb_each_text(a.value) f
-JOIN resources r ON r.tenant_id = $1 AND r.live AND r.kind = 'automatortypes' AND r.plugin || '/' || r.type || '/' || r.name = f.key
+JOIN resources r ON r.tenant_id = $1 AND (CASE WHEN $3 THEN r.slated ELSE r.live END) AND r.kind = 'automatortypes' AND r.plugin || '/' || r.type || '/' || r.name = f.key
 WHERE n.tenant_id = $1 AND n.cluster_id = ANY ($2) AND n.state <> 'deleted' AND s.key = ANY (n.services) AND r.sha256 <> f.value
 ORDER BY 1, 2, 3, 4, 5, 6`
 
-// ChangedFiles lists the files that services of clusters ran and that changed since.
-func ChangedFiles(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, clusters ...loom.ClusterID) ([]ChangedFile, error) {
+// ChangedFiles lists the files that services of clusters ran and that changed since; with release,
+// as it is once the staged files are released.
+func ChangedFiles(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, release bool, clusters ...loom.ClusterID) ([]ChangedFile, error) {
 	var changed []ChangedFile
-	err := sqlx.SelectContext(ctx, q, &changed, changedFiles, tenant, idArray(clusters))
+	err := sqlx.SelectContext(ctx, q, &changed, changedFiles, tenant, idArray(clusters), release)
 	return changed, wrap(err, "list the changed files of %d clusters", len(clusters))
 }
 

@@ -14,7 +14,7 @@ import (
 func init() {
 	maps.Copy(trespassers, map[string]trespasser{
 		"ChangedFiles": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
-			return store.ChangedFiles(ctx, tx, t, 1)
+			return store.ChangedFiles(ctx, tx, t, false, 1)
 		},
 		"ReleasedFiles": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			files, err := store.ReleasedFiles(ctx, tx, t, loom.OperationRef{Cluster: 1, Number: 1})

@@ -19,7 +19,8 @@ type FleetRequest struct {
 		Version int      `json:"version" description:"The newest released version when left out."`
 		Entry   struct{} `json:"entry" description:"An entry that is not saved, in place of name and version."`
 	} `json:"entries" description:"What an update brings; all that the clusters are made of when left out."`
-	Q string `json:"q" description:"A search in the words of the list of clusters; all clusters when left out."`
+	Resources bool   `json:"resources" description:"Also bring the staged files of plugins, as if they were released."`
+	Q         string `json:"q" description:"A search in the words of the list of clusters; all clusters when left out."`
 }
 
 // ReadFleet reads a request for a fleet preview. Invalid.
@@ -33,7 +34,7 @@ func ReadFleet(body []byte) (clusters.FleetInput, error) {
 }
 
 func readFleet(o *lenient.Object) clusters.FleetInput {
-	in := clusters.FleetInput{Change: clusters.PreviewInput{Kind: loom.ChangeKind(o.Text("kind"))}, Q: o.Text("q")}
+	in := clusters.FleetInput{Change: clusters.PreviewInput{Kind: loom.ChangeKind(o.Text("kind"))}, Files: o.Bool("resources"), Q: o.Text("q")}
 	if in.Change.Kind == loom.ChangeRollback {
 		in.Rollout = o.Object("request").Int("rollout")
 	} else {
@@ -81,12 +82,14 @@ func readDraft(kind loom.EntityKind, e *lenient.Object) (clusters.Draft, bool) {
 
 // FleetPreview says what a change would do to clusters.
 type FleetPreview struct {
-	Kind     loom.ChangeKind         `json:"kind"`
-	Q        string                  `json:"q"`
-	Entries  []EntryVersion          `json:"entries"`
-	Clusters int                     `json:"clusters"`
-	Counts   map[clusters.Effect]int `json:"counts" description:"Clusters by effect: unaffected, in_place, restart, replace, impossible."`
-	Groups   []FleetGroup            `json:"groups" description:"Clusters with the same effect for the same reason, the strongest effect first."`
+	Kind    loom.ChangeKind `json:"kind"`
+	Q       string          `json:"q"`
+	Entries []EntryVersion  `json:"entries"`
+	// Resources are the files that a release would put in use.
+	Resources []FleetFile             `json:"resources" description:"Staged files that it brings."`
+	Clusters  int                     `json:"clusters"`
+	Counts    map[clusters.Effect]int `json:"counts" description:"Clusters by effect: unaffected, in_place, restart, replace, impossible."`
+	Groups    []FleetGroup            `json:"groups" description:"Clusters with the same effect for the same reason, the strongest effect first."`
 	// Before and After are the cost of an hour.
 	Before *float64 `json:"priceBefore,omitempty" description:"Cost of an hour now; missing where a hardware type names none."`
 	After  *float64 `json:"priceAfter,omitempty" description:"Cost of an hour once the change is made."`
@@ -97,6 +100,14 @@ type EntryVersion struct {
 	Kind    loom.EntityKind `json:"kind"`
 	Name    string          `json:"name"`
 	Version int             `json:"version" description:"Of an entry that is not saved: the number that saving would give it."`
+}
+
+// FleetFile names a staged file of a plugin.
+type FleetFile struct {
+	Plugin  string `json:"plugin"`
+	Type    string `json:"type"`
+	Name    string `json:"name"`
+	Version int    `json:"version"`
 }
 
 // FleetGroup are clusters with the same effect for the same reason.
@@ -118,9 +129,12 @@ type FleetMember struct {
 
 // NewFleetPreview gives the wire form.
 func NewFleetPreview(p clusters.FleetPreview) FleetPreview {
-	out := FleetPreview{Kind: p.Kind, Q: p.Q, Entries: []EntryVersion{}, Clusters: p.Clusters, Counts: p.Counts, Before: p.Before, After: p.After, Groups: []FleetGroup{}}
+	out := FleetPreview{Kind: p.Kind, Q: p.Q, Entries: []EntryVersion{}, Resources: []FleetFile{}, Clusters: p.Clusters, Counts: p.Counts, Before: p.Before, After: p.After, Groups: []FleetGroup{}}
 	for _, e := range p.Entries {
 		out.Entries = append(out.Entries, EntryVersion{e.Kind, e.Name, e.Version})
+	}
+	for _, f := range p.Files {
+		out.Resources = append(out.Resources, FleetFile{f.Plugin, f.Type, f.Name, f.Version})
 	}
 	for _, g := range p.Groups {
 		group := FleetGroup{Effect: g.Effect, Code: g.Code, Reason: g.Reason, Services: append([]string{}, g.Services...), Tasks: g.Tasks, Replaced: g.Replaced}
