@@ -198,7 +198,7 @@ func (a *api) importCatalog(w http.ResponseWriter, r *http.Request, actor loom.A
 		if !all {
 			return answer(w, r, wire.NewImportReport(report))
 		}
-		p, err := a.fleetOf(r, actor, bundle, report)
+		p, err := a.fleetOf(r, actor, report)
 		if err != nil {
 			return err
 		}

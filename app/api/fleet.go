@@ -25,19 +25,9 @@ func (a *api) createFleetPreview(w http.ResponseWriter, r *http.Request, actor l
 	return answerFleet(w, r, p)
 }
 
-// fleetOf works out what an import would do to clusters: the change of each entry that it changes.
-func (a *api) fleetOf(r *http.Request, actor loom.Actor, b catalog.Bundle, report catalog.Report) (clusters.FleetPreview, error) {
-	in := clusters.FleetInput{Change: clusters.PreviewInput{Kind: loom.ChangeUpdate}}
-	for _, name := range report.Changed {
-		if name.Kind == loom.KindProvider { // clusters use it as it is now
-			continue
-		}
-		for _, e := range b.Entries[name.Kind] {
-			if e.Meta().Name == name.Name {
-				in.Drafts = append(in.Drafts, clusters.Draft{Kind: name.Kind, Entry: e})
-			}
-		}
-	}
+// fleetOf works out what an import would do to clusters: the change of each entry that it brings.
+func (a *api) fleetOf(r *http.Request, actor loom.Actor, report catalog.Report) (clusters.FleetPreview, error) {
+	in := clusters.FleetInput{Change: clusters.PreviewInput{Kind: loom.ChangeUpdate}, Drafts: report.Drafts}
 	if len(in.Drafts) == 0 {
 		return clusters.FleetPreview{Kind: loom.ChangeUpdate}, nil
 	}

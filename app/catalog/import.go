@@ -37,6 +37,9 @@ type Report struct {
 	// Invalid are never stored; a real import is refused because of them.
 	Invalid []InvalidEntry `json:"invalid" description:"What a real import would be refused for."`
 	Removed []EntryName    `json:"removed"`
+	// Drafts are the new and changed entries of the kinds that clusters keep copies of, as they are
+	// stored.
+	Drafts []store.EntryDraft `json:"-"`
 	// Findings are those of a check about what was given, after the import.
 	Findings []loom.Finding `json:"-"`
 	// Breaks are, of CompareImport, the findings that the whole catalog would have and has
@@ -279,6 +282,9 @@ func (c *Catalog) importBundle(ctx context.Context, tx *sqlx.Tx, actor loom.Acto
 				report.Same = append(report.Same, name)
 			default:
 				report.Changed = append(report.Changed, name)
+			}
+			if kind != loom.KindProvider && (versions[name] == 0 || !same) { // clusters use providers as they are now
+				report.Drafts = append(report.Drafts, store.EntryDraft{Kind: kind, Entry: entry})
 			}
 			delete(left, name)
 			if !same || mode != Merge {

@@ -141,14 +141,17 @@ func TestImport(t *testing.T) {
 	if len(compared.Breaks) != 2 || compared.Breaks[0].Name != "t" {
 		t.Errorf("breaks %+v", compared.Breaks)
 	}
-	if compared.Findings, compared.Breaks = nil, nil; !reflect.DeepEqual(compared, want) {
+	if d := compared.Drafts; len(d) != 2 || d[0].Kind != loom.KindService || d[0].Entry.Meta().Name != "web" || d[1].Entry.Meta().Name != "t" {
+		t.Errorf("drafts %+v", compared.Drafts)
+	}
+	if compared.Findings, compared.Breaks, compared.Drafts = nil, nil, nil; !reflect.DeepEqual(compared, want) {
 		t.Errorf("comparison %+v, want %+v", compared, want)
 	}
 	merged, err := b.Import(b.ctx, b.admin, in, catalog.Merge)
 	if len(merged.Findings) != 2 {
 		t.Errorf("findings %+v", merged.Findings)
 	}
-	merged.Findings = nil
+	merged.Findings, merged.Drafts = nil, nil
 	if want.Removed = service(); err != nil || !reflect.DeepEqual(merged, want) {
 		t.Errorf("merge %+v, %v, want %+v", merged, err, want)
 	}

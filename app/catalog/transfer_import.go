@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -46,6 +47,24 @@ type KeptInput struct {
 // bundle is kept; Conflict when the catalog or the bundle changed since its preview;
 // Invalid for a new name that is none, or taken, and when nothing was chosen.
 func (c *Catalog) ImportKept(ctx context.Context, actor loom.Actor, in KeptInput, now time.Time) (Report, error) {
+	return c.importKept(ctx, actor, in, now, func(Report) error { return nil })
+}
+
+// CompareKept says what ImportKept would store, and stores nothing. Errors: as ImportKept.
+func (c *Catalog) CompareKept(ctx context.Context, actor loom.Actor, in KeptInput, now time.Time) (Report, error) {
+	var report Report
+	_, err := c.importKept(ctx, actor, in, now, func(r Report) error {
+		report = r
+		return errDryRun
+	})
+	if !errors.Is(err, errDryRun) {
+		return Report{}, err
+	}
+	return report, nil
+}
+
+// importKept imports as ImportKept does, unless then fails.
+func (c *Catalog) importKept(ctx context.Context, actor loom.Actor, in KeptInput, now time.Time, then func(Report) error) (Report, error) {
 	if err := actor.May(loom.Publish, actor.InTenant()); err != nil {
 		return Report{}, err
 	}
@@ -83,7 +102,10 @@ func (c *Catalog) ImportKept(ctx context.Context, actor loom.Actor, in KeptInput
 				return Report{}, err
 			}
 		}
-		return report, store.DeleteSecrets(ctx, tx, actor.Tenant, store.ImportEntity(actor.User), keptField)
+		if err := store.DeleteSecrets(ctx, tx, actor.Tenant, store.ImportEntity(actor.User), keptField); err != nil {
+			return Report{}, err
+		}
+		return report, then(report)
 	})
 }
 

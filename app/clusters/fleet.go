@@ -67,10 +67,7 @@ type FleetInput struct {
 }
 
 // Draft is a catalog entry that is not saved.
-type Draft struct {
-	Kind  loom.EntityKind
-	Entry loom.Entry
-}
+type Draft = store.EntryDraft
 
 // FleetPreview is what a change would do to clusters, all seen at one moment.
 type FleetPreview struct {

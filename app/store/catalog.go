@@ -20,6 +20,12 @@ type StoredEntry struct {
 	loom.VersionInfo
 }
 
+// EntryDraft is a catalog entry that is not saved.
+type EntryDraft struct {
+	Kind  loom.EntityKind
+	Entry loom.Entry
+}
+
 type catalogRow struct {
 	Kind      string          `db:"kind"`
 	Version   int             `db:"version"`

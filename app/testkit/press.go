@@ -76,6 +76,7 @@ func buttonOf(root, n *html.Node) (Button, bool) {
 	if to, has := attribute(n, "formaction"); has {
 		b.Action = to
 	}
+	b.Action, _, _ = strings.Cut(b.Action, "#") // browsers keep it to themselves
 	method, _ := attribute(form, "method")
 	if m, has := attribute(n, "formmethod"); has {
 		method = m

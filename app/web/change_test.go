@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"html"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -186,19 +187,21 @@ func TestUpdateShowsNewerFiles(t *testing.T) {
 	w.must(w.catalog.RegisterTypes(w.ctx, nil, []loom.PluginType{{Base: loom.Base{Name: "shell"}, ResourceTypes: map[string]loom.ResourceType{"scripts": {Format: "file"}}}}))
 	actor := loom.SystemActor(w.tenant.ID, w.tenant.Name)
 	ref := loom.ResourceRef{Kind: string(loom.KindAutomatorType), Plugin: "shell", Type: "scripts", Name: "nginx.sh"}
-	release := func(content string) loom.Resource {
+	stage := func(content string) loom.Resource {
 		t.Helper()
 		r, err := w.catalog.Upload(w.ctx, actor, ref, strings.NewReader(content), 0)
 		w.must(err)
 		w.must(w.catalog.Stage(w.ctx, actor, ref, r.Version))
-		w.must(w.catalog.Sync(w.ctx, actor))
 		return r
 	}
+	w.get("admin", adminview.FilesRelease()).is(200, "Nothing to release.").lacks("Preview effect")
 	page := func(r loom.Resource) clusterAnswer {
 		t.Helper()
 		return w.get("admin", adminview.File(ref, r.Version))
 	}
-	first := release("echo one")
+	first := stage("echo one")
+	w.press("admin", adminview.FilesRelease(), "Preview effect").is(200, "<html", "1 unaffected", `href="`+adminview.FilesRelease()+`"`)
+	w.must(w.catalog.Sync(w.ctx, actor))
 	page(first).is(200, "No cluster is known to use it")
 	// As the tasks of a create leave it.
 	_, err := w.db.Exec(`UPDATE nodes SET service_files = jsonb_build_object('nginx', jsonb_build_object('install', jsonb_build_object('shell/scripts/nginx.sh', $1::text)))
@@ -207,7 +210,10 @@ func TestUpdateShowsNewerFiles(t *testing.T) {
 	at := route.ClusterVerb(id, "update")
 	w.get("ana", at).is(200, "The cluster is up to date.")
 	page(first).is(200, "Versions on nodes", "v1: 3 nodes, 1 cluster", `<a href="`+route.Cluster(id)+`">shop-front</a>`)
-	second := release("echo two")
+	second := stage("echo two")
+	w.get("ana", at).is(200, "The cluster is up to date.")
+	w.send("admin", http.MethodPost, adminview.FilesFleetEffect(), nil, "HX-Request", "true").is(200, "1 restart", "nginx", ">shop-front<").lacks("<html")
+	w.press("admin", adminview.FilesRelease(), "Release files").goesTo(adminview.FilesRelease())
 	w.get("ana", at).is(200, "newer files: nginx.sh v2", "Brings 1 service to another version").lacks(`value="services:haproxy"`)
 	_, err = w.db.Exec(`UPDATE nodes SET service_files = jsonb_build_object('nginx', jsonb_build_object('install', jsonb_build_object('shell/scripts/nginx.sh', $1::text)))
 		WHERE cluster_id = $2 AND number = (SELECT max(number) FROM nodes WHERE cluster_id = $2)`, second.SHA256, int64(id))

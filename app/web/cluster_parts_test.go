@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"loom/app/clusters"
 	"loom/app/loom"
@@ -201,4 +202,35 @@ func TestEffectOfADraftOnClusters(t *testing.T) {
 	if _, info, err := w.catalog.Entry(w.ctx, w.actor("admin"), loom.KindService, "nginx", 0); err != nil || info.Version != 1 {
 		t.Errorf("the effect saved version %d, %v", info.Version, err)
 	}
+}
+
+// TestEffectOfAnImportOnClusters: the preview of an import says what the chosen entries would do to
+// each cluster, with scripts in its panel and without them on the preview with all that was chosen.
+func TestEffectOfAnImportOnClusters(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	w.active("shop", 2)
+	entry, _, err := w.catalog.Entry(w.ctx, w.actor("admin"), loom.KindService, "nginx", 1)
+	w.must(err)
+	s := *entry.(*loom.Service)
+	s.Description = "Imported."
+	fresh := s
+	fresh.Name = "fresh"
+	bundle, err := json.Marshal(map[string]any{"services": []any{s, fresh}})
+	w.must(err)
+	w.must(w.catalog.KeepBundle(w.ctx, w.actor("admin"), bundle, time.Now()))
+	at := route.AdminTransferPreview()
+	w.get("admin", at).is(200, "Effect on clusters", route.AdminTransferFleet())
+	w.press("admin", at, "Preview effect").is(200, "<html", "1 unaffected", `name="do:services/nginx"`)
+	const overwrite, skip = "do:services/nginx", "do:services/fresh"
+	w.press("admin", at, "Preview effect", overwrite, "write", skip, "skip").is(200, "1 in place", ">shop<", `<option value="write" selected>Overwrite`, `<option value="skip" selected>Skip`)
+	w.press("admin", at, "Preview effect", overwrite, "skip", skip, "skip").is(200, "Choose at least one entry")
+	w.press("admin", at, "Preview effect", overwrite, "rename", "name:services/nginx", "nginx").is(200, "There is a service “nginx” already")
+	f := url.Values{"seen": {"old"}, overwrite: {"write"}}
+	w.send("admin", http.MethodPost, route.AdminTransferFleet(), f, "HX-Request", "true").is(200, "changed since this preview").lacks("<html")
+	w.post("ana", route.AdminTransferFleet(), f).is(403)
+	if _, info, err := w.catalog.Entry(w.ctx, w.actor("admin"), loom.KindService, "nginx", 0); err != nil || info.Version != 1 {
+		t.Errorf("version %d, %v: the preview stored something", info.Version, err)
+	}
+	w.get("admin", at).is(200, "Changed 1")
 }

@@ -409,7 +409,7 @@ func EditorPage(m EditorModel) templ.Component {
 			}
 		}
 		if m.Name != "" && m.Kind.Releasable() {
-			templ_7745c5c3_Err = fleetEffect(m).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = FleetPanel(FleetPanelModel{Action: FleetEffect(m.Kind), Form: "editor"}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

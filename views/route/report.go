@@ -24,6 +24,9 @@ func AdminTransferExport() string { return "/admin/transfer/export" }
 // AdminTransferPreview shows what an import would do (POST).
 func AdminTransferPreview() string { return "/admin/transfer/preview" }
 
+// AdminTransferFleet says what the chosen entries would do to each cluster (POST).
+func AdminTransferFleet() string { return AdminTransferPreview() + "/clusters" }
+
 // AdminTransferImport does it (POST) and tells what the last one did (GET).
 func AdminTransferImport() string { return "/admin/transfer/import" }
 

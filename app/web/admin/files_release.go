@@ -47,11 +47,25 @@ func (s *Server) adminFilesReleaseAsk(w http.ResponseWriter, r *http.Request, ac
 	if err != nil {
 		return err
 	}
+	var still []templ.Component
+	if coming > 0 {
+		still = append(still, adminview.FleetPanel(adminview.FleetPanelModel{Action: adminview.FilesFleetEffect(),
+			Note: "Machines get released files with their next task. To bring the files to a service at once, update its clusters: this is what such an update does."}))
+	}
 	if coming+going > 0 {
 		m.Parts = append(m.Parts, adminview.Act(adminview.FilesRelease(), ui.ButtonModel{Label: "Release files", Busy: "Releasing…", Icon: "rotate", Kind: ui.Primary, Submit: true}))
 	}
 	m.Parts = append(m.Parts, s.fetchGrid(set, fetches))
-	return s.LiveSheet(w, r, actor, route.TopicTenant(), fileFrame("Release"), m)
+	return s.LiveSheet(w, r, actor, route.TopicTenant(), fileFrame("Release"), m, still...)
+}
+
+// adminFilesFleet says what updates would do to each cluster once the staged files are released.
+func (s *Server) adminFilesFleet(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	m, err := s.FleetEffect(r, actor, nil, true)
+	if err != nil {
+		return err
+	}
+	return s.FleetAnswer(w, r, actor, fileFrame(adminview.FleetTitle), m, ui.ButtonModel{Label: "Back to the release", Href: adminview.FilesRelease()})
 }
 
 // syncGrid lists what changes by name: the version in use now, and that after.

@@ -94,6 +94,7 @@ func (s *Server) fileRoutes() []page.Route {
 		page.Post(at(adminview.FileDelete), loom.Publish, s.adminFileDelete, in(adminview.FileDelete, 2)),
 		page.Get(adminview.FilesRelease(), loom.Publish, s.adminFilesReleaseAsk),
 		page.Post(adminview.FilesRelease(), loom.Publish, s.adminFilesRelease),
+		page.Post(adminview.FilesFleetEffect(), loom.Publish, s.adminFilesFleet),
 	}
 }
 
@@ -105,6 +106,7 @@ func (s *Server) transferRoutes() []page.Route {
 		page.Post(route.AdminTransferExport(), loom.Publish, s.adminTransferExport),
 		page.Get(route.AdminTransferPreview(), loom.Publish, s.adminTransferPreview),
 		page.Post(route.AdminTransferPreview(), loom.Publish, s.adminTransferGive),
+		page.Post(route.AdminTransferFleet(), loom.Publish, s.adminTransferFleet),
 		page.Get(route.AdminTransferImport(), loom.Publish, s.adminTransferReport),
 		page.Post(route.AdminTransferImport(), loom.Publish, s.adminTransferImport),
 		page.Get(route.AdminArchive(), loom.Publish, s.adminArchive),

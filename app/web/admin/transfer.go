@@ -224,14 +224,23 @@ func bundlePart(part *multipart.Part) ([]byte, error) {
 }
 
 func (s *Server) adminTransferPreview(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	return s.transferPreviewPage(w, r, actor, http.StatusOK, url.Values{}, ui.FormErrors{})
+	return s.transferPreviewPage(w, r, actor, http.StatusOK, url.Values{}, ui.FormErrors{}, nil)
 }
 
-func choiceField(name catalog.EntryName) string { return "do:" + string(name.Kind) + "/" + name.Name }
+// importForm is the ID of the form of the preview, choicePrefix begins the name of a field with
+// what to do with an entry.
+const (
+	importForm   = "import"
+	choicePrefix = "do:"
+)
+
+func choiceField(name catalog.EntryName) string {
+	return choicePrefix + string(name.Kind) + "/" + name.Name
+}
 
 // transferPreviewPage shows what an import would do, and asks for each entry. What is there
 // and differs is kept unless something else is chosen.
-func (s *Server) transferPreviewPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, f url.Values, errs ui.FormErrors) error {
+func (s *Server) transferPreviewPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, f url.Values, errs ui.FormErrors, fleet *adminview.FleetModel) error {
 	t, err := s.Catalog.PreviewKept(r.Context(), actor, s.Now())
 	if errors.Is(err, loom.NotFound) {
 		return s.Say(w, r, route.AdminTransfer(), httpx.Flash{Tone: "warn", Text: loom.AsError(err).Message})
@@ -272,11 +281,15 @@ func (s *Server) transferPreviewPage(w http.ResponseWriter, r *http.Request, act
 	if len(others) > 0 {
 		parts = append(parts, transferFindings("findings", "Other findings", others, changed))
 	}
+	if len(changed)+len(fresh) > 0 {
+		parts = append(parts, adminview.FleetPanel(adminview.FleetPanelModel{Action: route.AdminTransferFleet(), Form: importForm, Shown: fleet,
+			Note: "What updating each cluster to the entries that you create or overwrite would do. The import itself changes no cluster."}))
+	}
 	if len(changed) > 0 {
 		parts = append(parts, page.Field(ui.FieldModel{Name: adminview.FieldConfirm, Label: "Type " + actor.TenantName + " to overwrite", Value: f.Get(adminview.FieldConfirm), Optional: true, Mono: true, Autocomplete: "off",
 			Help: "Entries that are overwritten get a new version; clusters keep their own copies. The versions before can be restored."}, errs))
 	}
-	m.Parts = []templ.Component{adminview.Form(adminview.FormModel{ID: "import", Action: route.AdminTransferImport(), Errors: errs, Parts: parts, Button: "Import", Busy: "Importing…", Cancel: route.AdminTransfer()})}
+	m.Parts = []templ.Component{adminview.Form(adminview.FormModel{ID: importForm, Action: route.AdminTransferImport(), Errors: errs, Parts: parts, Button: "Import", Busy: "Importing…", Cancel: route.AdminTransfer()})}
 	page := page.AdminFrame("Preview of the import", route.AdminTransfer(), ui.Crumb{Label: "Admin", Href: route.Admin()}, ui.Crumb{Label: "Import and export", Href: route.AdminTransfer()}, ui.Crumb{Label: "Preview"})
 	return s.Sheet(w, r, actor, status, page, m)
 }
@@ -309,7 +322,7 @@ func (s *Server) chooseAll(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	case doPrefix:
 		if action = catalog.ChoiceRename; prefix == "" {
 			errs := ui.NewFormErrors("No name was changed.", []loom.FieldError{{Field: fieldNames, Message: "Give what the names are to begin with, such as “new-”."}})
-			return s.transferPreviewPage(w, r, actor, http.StatusUnprocessableEntity, f, errs)
+			return s.transferPreviewPage(w, r, actor, http.StatusUnprocessableEntity, f, errs, nil)
 		}
 	default:
 		return loom.NewError(loom.Invalid, "There is no such button.")
@@ -323,7 +336,7 @@ func (s *Server) chooseAll(w http.ResponseWriter, r *http.Request, actor loom.Ac
 			f.Set(catalog.RenameField(e.EntryName), prefix+e.Name)
 		}
 	}
-	return s.transferPreviewPage(w, r, actor, http.StatusOK, f, ui.FormErrors{})
+	return s.transferPreviewPage(w, r, actor, http.StatusOK, f, ui.FormErrors{}, nil)
 }
 
 // transferTable asks for each of some entries what to do with it.
@@ -515,19 +528,17 @@ func (s *Server) adminTransferImport(w http.ResponseWriter, r *http.Request, act
 	if f.Get(fieldDoAll) != "" {
 		return s.chooseAll(w, r, actor, t, f)
 	}
-	in := catalog.KeptInput{Seen: f.Get(fieldSeen), LeaveInvalid: f.Get(fieldLeave) == "true", Choices: map[catalog.EntryName]catalog.Choice{}}
+	in := keptInput(f)
 	overwrites := 0
 	for _, e := range t.Entries {
-		choice := catalog.Choice{Action: f.Get(choiceField(e.EntryName)), Name: strings.TrimSpace(f.Get(catalog.RenameField(e.EntryName)))}
-		in.Choices[e.EntryName] = choice
-		if e.State == catalog.TransferChanged && choice.Action == catalog.ChoiceWrite {
+		if e.State == catalog.TransferChanged && in.Choices[e.EntryName].Action == catalog.ChoiceWrite {
 			overwrites++
 		}
 	}
 	title := "Nothing was imported."
 	if typed := f.Get(adminview.FieldConfirm); overwrites > 0 && typed != actor.TenantName {
 		errs := ui.NewFormErrors(title, []loom.FieldError{{Field: adminview.FieldConfirm, Message: ui.Count(overwrites, "entry would be", "entries would be") + " overwritten; type “" + actor.TenantName + "” to do that, or keep or rename."}})
-		return s.transferPreviewPage(w, r, actor, http.StatusUnprocessableEntity, f, errs)
+		return s.transferPreviewPage(w, r, actor, http.StatusUnprocessableEntity, f, errs, nil)
 	}
 	if _, err := s.Catalog.ImportKept(r.Context(), actor, in, s.Now()); err != nil {
 		e := loom.AsError(err)
@@ -538,9 +549,49 @@ func (s *Server) adminTransferImport(w http.ResponseWriter, r *http.Request, act
 		if len(e.Fields) == 0 {
 			errs = ui.NewFormErrors(title, []loom.FieldError{{Message: e.Message}})
 		}
-		return s.transferPreviewPage(w, r, actor, status, f, errs)
+		return s.transferPreviewPage(w, r, actor, status, f, errs, nil)
 	}
 	return httpx.SeeOther(w, r, route.AdminTransferImport())
+}
+
+// keptInput reads what is chosen for each entry.
+func keptInput(f url.Values) catalog.KeptInput {
+	in := catalog.KeptInput{Seen: f.Get(fieldSeen), LeaveInvalid: f.Get(fieldLeave) == "true", Choices: map[catalog.EntryName]catalog.Choice{}}
+	for field := range f {
+		id, is := strings.CutPrefix(field, choicePrefix)
+		kind, name, _ := strings.Cut(id, "/")
+		if of := (catalog.EntryName{Kind: loom.EntityKind(kind), Name: name}); is {
+			in.Choices[of] = catalog.Choice{Action: f.Get(field), Name: strings.TrimSpace(f.Get(catalog.RenameField(of)))}
+		}
+	}
+	return in
+}
+
+// adminTransferFleet says what the chosen entries would do to each cluster: as a part of the
+// preview, or on the preview with all that is chosen. Invalid entries bring nothing.
+func (s *Server) adminTransferFleet(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	f, err := page.ReadForm(w, r)
+	if err != nil {
+		return err
+	}
+	in := keptInput(f)
+	in.LeaveInvalid = true
+	m, err := s.transferFleet(r, actor, in)
+	if err != nil {
+		return err
+	}
+	if httpx.IsFragment(r) {
+		return s.Fragment(w, r, http.StatusOK, adminview.Fleet(m))
+	}
+	return s.transferPreviewPage(w, r, actor, http.StatusOK, f, ui.FormErrors{}, &m)
+}
+
+func (s *Server) transferFleet(r *http.Request, actor loom.Actor, in catalog.KeptInput) (adminview.FleetModel, error) {
+	report, err := s.Catalog.CompareKept(r.Context(), actor, in, s.Now())
+	if err != nil {
+		return page.FleetFailed(err)
+	}
+	return s.FleetEffect(r, actor, report.Drafts, false)
 }
 
 // adminTransferReport tells what the newest import of the actor did, from the audit.
