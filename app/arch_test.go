@@ -114,7 +114,7 @@ var foreign = map[string][]string{
 	"github.com/alecthomas":   {"app/cli"},
 	"github.com/a-h/templ":    {"views", "app/web", "app/httpx", "app/testkit/golden"},
 	"github.com/gorilla":      {"app/httpx", "app/web"},
-	"net/http":                {"app/httpx", "app/web", "app/api", "app/lab", "app/wiring", "static", "app/telemetry", "views", "app/testkit", "provisioner", "app/live", "app/hook"},
+	"net/http":                {"app/httpx", "app/cli", "app/web", "app/api", "app/lab", "app/wiring", "static", "app/telemetry", "views", "app/testkit", "provisioner", "app/live", "app/hook"},
 	"golang.org/x/crypto/ssh": {"provisioner", "app/account", "app/clusters", "app/lab"},
 	// One provider per client of a cloud; the catalog bounds the requests of its bucket.
 	"github.com/aws":          {"provisioner/provider/aws", "app/catalog", "app/testkit/s3test"},

@@ -20,6 +20,7 @@ var dialers = map[string]string{
 	"provisioner/provider/google/key.go":     "tokens, by the client of the cloud",
 	"provisioner/provider/local/provider.go": "the machine that this host has just booted",
 	"provisioner/simcloud/http.go":           "the machines of load tests, which the operator starts",
+	"app/cli/catalog.go":                     "the server that the person at the command line names",
 	"app/lab/bench_pages.go":                 "the benchmark's own Loom",
 	"app/lab/bench_instance.go":              "the benchmark's own Loom",
 	"app/lab/bench_local.go":                 "the benchmark's own machines",

@@ -202,13 +202,7 @@ func (a *api) importCatalog(w http.ResponseWriter, r *http.Request, actor loom.A
 		if err != nil {
 			return err
 		}
-		if accepted(r, mediaJSON, mediaMarkdown) == mediaMarkdown {
-			return answerFleet(w, r, p)
-		}
-		w.Header().Add("Vary", "Accept")
-		out, shown := wire.NewImportReport(report), wire.NewFleetPreview(p)
-		out.Fleet = &shown
-		return answer(w, r, out)
+		return answerImportFleet(w, r, report, p)
 	}
 	report, err := a.Catalog.Import(r.Context(), actor, bundle, mode)
 	if err != nil {

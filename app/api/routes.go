@@ -200,11 +200,11 @@ func (a *api) catalogRoutes() []route {
 	all := []route{
 		{method: post, path: "/v2/resolve", verb: loom.Read, summary: "Merge a template, which need not be stored, with all it extends and includes", body: "Template", answer: "Template", findings: true, handle: a.resolve},
 		{method: get, path: "/v2/export", verb: loom.Read, summary: "Read the whole catalog of the tenant, without secrets", answer: "CatalogDocument", media: []string{mediaJSON, mediaArchive}, handle: a.export},
-		{method: post, path: "/v2/import", verb: loom.Publish, summary: "Replace the whole catalog of the tenant, or merge into it; the body is an export in either form", body: "CatalogDocument",
+		{method: post, path: "/v2/import", verb: loom.Publish.Reading(), summary: "Replace the whole catalog of the tenant, or merge into it; the body is an export in either form. A dry run needs the scope read only", body: "CatalogDocument",
 			answer: "ImportReport", media: []string{mediaJSON, mediaMarkdown}, strict: true, findings: true, handle: a.importCatalog, query: []param{
 				{"mode", "string", "“replace” (default), or “merge”: saves differing entries as new versions and keeps the rest."},
 				{"dryRun", "boolean", "Say what would happen, and change nothing. Otherwise the answer is empty."},
-				{"fleet", "boolean", "With dryRun: say what the changed entries would do to each cluster as well."},
+				{"fleet", "boolean", "With dryRun: say what new and changed entries would do to each cluster as well. The header Loom-Invalid counts invalid entries, Loom-Effect is the strongest effect on clusters that can be changed now."},
 			}},
 		{method: get, path: "/v2/check", verb: loom.Read, summary: "List errors and warnings of the tenant's catalog", fresh: true, paged: true, answer: "[]Finding", handle: a.check, query: []param{
 			{"kind", "string", "Kinds as in paths, separated by commas."},

@@ -68,7 +68,7 @@ func (c *Catalog) Export(ctx context.Context, actor loom.Actor) (Bundle, error) 
 // Forbidden; Invalid that names every invalid entry and its fields, and for a
 // replacement by a bundle without any kind.
 func (c *Catalog) Import(ctx context.Context, actor loom.Actor, b Bundle, mode Mode) (Report, error) {
-	if err := checkImport(actor, b, mode); err != nil {
+	if err := checkImport(actor, loom.Publish, b, mode); err != nil {
 		return Report{}, err
 	}
 	clean, invalid, err := checkBundle(b)
@@ -123,7 +123,7 @@ var errDryRun = errors.New("dry run")
 // CompareImport says what Import would do, invalid entries included, and changes
 // nothing. Errors: as Import, but for invalid entries.
 func (c *Catalog) CompareImport(ctx context.Context, actor loom.Actor, b Bundle, mode Mode) (Report, error) {
-	if err := checkImport(actor, b, mode); err != nil {
+	if err := checkImport(actor, loom.Publish.Reading(), b, mode); err != nil {
 		return Report{}, err
 	}
 	clean, invalid, err := checkBundle(b)
@@ -161,8 +161,8 @@ func (c *Catalog) CompareImport(ctx context.Context, actor loom.Actor, b Bundle,
 	return report, nil
 }
 
-func checkImport(actor loom.Actor, b Bundle, mode Mode) error {
-	if err := actor.May(loom.Publish, actor.InTenant()); err != nil {
+func checkImport(actor loom.Actor, verb loom.Verb, b Bundle, mode Mode) error {
+	if err := actor.May(verb, actor.InTenant()); err != nil {
 		return err
 	}
 	if mode != Merge && mode != Replace {

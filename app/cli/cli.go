@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -40,6 +41,7 @@ type commands struct {
 	Keys          keysCmd           `cmd:"" help:"List the sealing keys and what uses them, rotate them."`
 	Audit         auditCmd          `cmd:"" help:"Verify the audit log."`
 	Config        configCmd         `cmd:"" help:"Print the options in force and where they come from."`
+	Catalog       catalogCmd        `cmd:"" help:"Preview the import of a folder with a catalog."`
 	Solve         solveCmd          `cmd:"" help:"Print the layout for a template and a request, or why there is none, as JSON."`
 	Plan          planCmd           `cmd:"" help:"Print the tasks of an action or of a change, and their order."`
 	Expand        expandCmd         `cmd:"" help:"Expand the macros of a config for a node, as JSON."`
@@ -149,9 +151,23 @@ func start(command *kong.Context, environ []string, in io.Reader, out, errOut io
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
 	command.BindTo(in, (*io.Reader)(nil))
+	command.Bind(variables(environ))
 	err = command.Run(e)
 	logCause(log, err)
 	return err
+}
+
+// variables are the environment as it is given, for what is no option.
+type variables []string
+
+// get returns a variable, "" for none.
+func (v variables) get(name string) string {
+	for _, pair := range v {
+		if value, ok := strings.CutPrefix(pair, name+"="); ok {
+			return value
+		}
+	}
+	return ""
 }
 
 type versionCmd struct{}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -298,11 +299,17 @@ func (w *world) loom(args ...string) string {
 // try runs a subcommand to its end.
 func (w *world) try(args ...string) (out, errOut string, code int) {
 	w.t.Helper()
+	return w.tryWith(nil, args...)
+}
+
+// tryWith is try with more variables.
+func (w *world) tryWith(env []string, args ...string) (out, errOut string, code int) {
+	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
 	var stdout, stderr bytes.Buffer
-	cmd.Env, cmd.Stdout, cmd.Stderr = w.env, &stdout, &stderr
+	cmd.Env, cmd.Stdout, cmd.Stderr = append(slices.Clone(w.env), env...), &stdout, &stderr
 	if err := cmd.Run(); cmd.ProcessState == nil {
 		w.t.Fatal(err)
 	}

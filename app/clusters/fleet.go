@@ -123,6 +123,18 @@ func (p *FleetPreview) Summary() string {
 	return strings.Join(counts, ", ")
 }
 
+// Strongest is the strongest effect. Clusters that no change can begin on now don't count: that
+// they are busy says nothing about the change.
+func (p *FleetPreview) Strongest() Effect {
+	strongest := EffectUnaffected
+	for _, g := range p.Groups {
+		if g.Code != "busy" && g.Code != "state" && slices.Index(Effects, g.Effect) > slices.Index(Effects, strongest) {
+			strongest = g.Effect
+		}
+	}
+	return strongest
+}
+
 // FleetMember is a cluster of a group.
 type FleetMember struct {
 	ID   loom.ClusterID

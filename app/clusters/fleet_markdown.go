@@ -14,11 +14,15 @@ const (
 
 // Markdown is the preview as Markdown, for a comment on a change of the catalog: counts,
 // price, and a row for each group with at most 50 names; at most 60,000 characters.
-func (p *FleetPreview) Markdown() string {
+func (p *FleetPreview) Markdown() string { return p.MarkdownAfter("") }
+
+// MarkdownAfter is Markdown with something above it, which counts.
+func (p *FleetPreview) MarkdownAfter(head string) string {
 	if p.Clusters == 0 {
-		return "### Effect on clusters\n\nNo clusters are affected.\n"
+		return head + "### Effect on clusters\n\nNo clusters are affected.\n"
 	}
 	var b strings.Builder
+	b.WriteString(head)
 	fmt.Fprintf(&b, "### Effect on %s\n\n", count(p.Clusters, "cluster"))
 	b.WriteString(p.Summary())
 	if p.Before != nil {
@@ -26,13 +30,13 @@ func (p *FleetPreview) Markdown() string {
 	}
 	b.WriteString(".\n")
 	for _, e := range p.Entries[:min(len(p.Entries), markdownNames)] {
-		fmt.Fprintf(&b, "\n- %s %s v%d", e.Kind.Word(), markdownText(e.Name), e.Version)
+		fmt.Fprintf(&b, "\n- %s %s v%d", e.Kind.Word(), MarkdownText(e.Name), e.Version)
 	}
 	if more := len(p.Entries) - markdownNames; more > 0 {
 		fmt.Fprintf(&b, "\n- and %d more", more)
 	}
 	for _, f := range p.Files[:min(len(p.Files), markdownNames)] {
-		fmt.Fprintf(&b, "\n- file %s v%d", markdownText(f.Name), f.Version)
+		fmt.Fprintf(&b, "\n- file %s v%d", MarkdownText(f.Name), f.Version)
 	}
 	if more := len(p.Files) - markdownNames; more > 0 {
 		fmt.Fprintf(&b, "\n- and %d more files", more)
@@ -56,16 +60,16 @@ func (p *FleetPreview) Markdown() string {
 func markdownRow(g FleetGroup) string {
 	names := make([]string, 0, markdownNames+1)
 	for _, m := range g.Members[:min(len(g.Members), markdownNames)] {
-		names = append(names, markdownText(m.Name))
+		names = append(names, MarkdownText(m.Name))
 	}
 	if more := len(g.Members) - markdownNames; more > 0 {
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
-	return fmt.Sprintf("| %s | %s | %d: %s |\n", g.Effect.Word(), markdownText(g.Why()), len(g.Members), strings.Join(names, ", "))
+	return fmt.Sprintf("| %s | %s | %d: %s |\n", g.Effect.Word(), MarkdownText(g.Why()), len(g.Members), strings.Join(names, ", "))
 }
 
-// markdownText escapes a text for a cell of a table.
-func markdownText(text string) string {
+// MarkdownText escapes a text for a cell of a table.
+func MarkdownText(text string) string {
 	var b strings.Builder
 	for _, r := range text {
 		switch {

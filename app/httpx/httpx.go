@@ -57,6 +57,13 @@ func unsent(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
+// Headers that sum up what an import would do: how many entries are invalid, and the strongest
+// effect on clusters.
+const (
+	HeaderInvalid = "Loom-Invalid"
+	HeaderEffect  = "Loom-Effect"
+)
+
 // IsFragment reports whether htmx asks for a part of a page. Only Render and
 // SeeOther, and the error renderer of the pages, need to know.
 func IsFragment(r *http.Request) bool {
