@@ -26,7 +26,7 @@ func TestRestoreDeleted(t *testing.T) {
 	v.post("/admin/providers/far/delete").goes(t, "/admin/providers")
 
 	list := v.get("/admin/services?show=deleted").shows(t, 200, "Was here", "by admin", "Restore gone", "1 service").hides(t, "planted-secret", `href="/admin/services/gone"`)
-	v.get("/admin/services?show=deleted&q=zzz").shows(t, 200, "None that was deleted matches").hides(t, "Was here")
+	v.get("/admin/services?show=deleted&q=zzz").shows(t, 200, "No deleted entry matches").hides(t, "Was here")
 	at := "/admin/services/" + deletedLink.FindString(list.body)
 	page := v.get(at).shows(t, 200, "when admin deleted it", "defaultConfig.db.password", "Was here").hides(t, "planted-secret", "[redacted]")
 	v.send("/admin/services", testkit.FormValues(t, page.body, "editor")).goes(t, "/admin/services/gone")

@@ -168,7 +168,7 @@ func listFacets(q listQuery, found catalog.Facets) []ui.FieldModel {
 	}
 	add("label", "Label", "Any label", q.Label, page.FacetNames(found.Label), found.Label)
 	add("provider", "Provider", "Any provider", q.Provider, page.FacetNames(found.Provider), found.Provider)
-	add("automator", "Automator", "Automator", q.Automator, page.FacetNames(found.Automator), found.Automator)
+	add("automator", "Automator", "Any automator", q.Automator, page.FacetNames(found.Automator), found.Automator)
 	add(adminview.FieldFindings, "Findings", "Any findings", q.Findings, findingWords, found.Findings)
 	add("use", "Use", "Any use", q.Use, []page.FacetValue{{Value: catalog.FacetUnused, Word: "Unused"}}, found.Use)
 	return facets
