@@ -22,7 +22,7 @@ const (
 )
 
 // MaxDryRunSizes is how many sizes a dry run covers at most.
-const MaxDryRunSizes = 50
+const MaxDryRunSizes = 500
 
 // DryRunInput asks what would come of a template.
 type DryRunInput struct {
@@ -35,8 +35,9 @@ type DryRunInput struct {
 	Services                          []string
 	// Machines is the size to look at closely; 0 is the smallest that works.
 	Machines int
-	// From and To bound the sizes, both included; 0 takes the template's bounds, To
-	// then no more than MaxTrialSizes machines where From is within that.
+	// From and To bound the sizes, both included; 0 takes the template's bounds. Of more
+	// than MaxDryRunSizes the first are tried, or where they begin with none that was asked
+	// for, those that end at Machines.
 	From, To int
 }
 
@@ -153,7 +154,7 @@ func (u *Clusters) dryRun(ctx context.Context, actor loom.Actor, p *prepared, in
 	ask := u.input(p)
 	low, high := ask.Template.Constraints.Size.Bounds()
 	high = min(high, u.opts.MaxMachines)
-	from, to := dryRunRange(in.From, in.To, low, high)
+	from, to := dryRunRange(in, low, high)
 	t.More = to < high
 	problem, unsat := solver.NewProblem(ask)
 	if unsat == nil {
@@ -194,16 +195,17 @@ func (u *Clusters) dryRun(ctx context.Context, actor loom.Actor, p *prepared, in
 	return ctx.Err()
 }
 
-// dryRunRange is the sizes to try: those asked for within what can be, else those of
-// the template from its smallest on.
-func dryRunRange(from, to, low, high int) (first, last int) {
-	first, last = low, min(high, max(MaxDryRunSizes, low+MaxDryRunSizes/5-1))
-	if from > 0 {
-		first = from
-		last = max(last, from+MaxDryRunSizes/5-1)
+// dryRunRange is the sizes to try: those asked for, else those of the template.
+func dryRunRange(in DryRunInput, low, high int) (first, last int) {
+	first, last = low, high
+	if in.Machines > first+MaxDryRunSizes-1 && in.Machines <= high {
+		first = in.Machines - MaxDryRunSizes + 1
 	}
-	if to > 0 {
-		last = max(to, first)
+	if in.From > 0 {
+		first, last = in.From, max(high, in.From)
+	}
+	if in.To > 0 {
+		last = max(in.To, first)
 	}
 	return first, min(last, first+MaxDryRunSizes-1)
 }

@@ -19,9 +19,11 @@ func TestTrySaysOnce(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)
 	v := r.signedIn("demo", "admin")
-	v.get("/admin/templates/web-cluster/try").shows(t, 200, ">2–50<", "1 × haproxy", "n−1 × nginx").hides(t, "2 × nginx</li>")
+	v.get("/admin/templates/web-cluster/try").shows(t, 200, ">2–500<", "1 × haproxy", "n−1 × nginx").hides(t, "2 × nginx</li>")
+	v.get("/admin/templates/web-cluster/try?try.machines=500").shows(t, 200, "500 nodes, 2 services", "499 × nginx")
 	r.importSample()
 	const at = "/admin/templates/hadoop-distributed/try"
+	v.get(at+"?try.machines=10000").shows(t, 200, ">9501–10000<")
 	page := v.get(at).shows(t, 200, "7 services can use “kerberos-client”", "n−1 × ")
 	notes := cut(page.body[:strings.Index(page.body, `id="sizes-title"`)], `id="notes"`, "</ul>")
 	if n := strings.Count(notes, "<li"); n < 3 || n > 6 {

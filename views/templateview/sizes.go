@@ -91,6 +91,31 @@ const (
 	sizesBar   = .72
 )
 
+// sizesColumns is how many columns the chart has at most.
+const sizesColumns = 50
+
+// picture is the sizes that the chart shows: of many, one of each few that follow each other,
+// the one that is looked at, or the first that does not work, or the last.
+func (m SizesModel) picture() SizesModel {
+	step := (len(m.Rows) + sizesColumns - 1) / sizesColumns
+	if step <= 1 {
+		return m
+	}
+	shown := make([]SizeRow, 0, sizesColumns)
+	for rows := range slices.Chunk(m.Rows, step) {
+		at := slices.IndexFunc(rows, func(r SizeRow) bool { return r.Asked })
+		if at < 0 {
+			at = slices.IndexFunc(rows, func(r SizeRow) bool { return r.State != SizeFits })
+		}
+		if at < 0 {
+			at = len(rows) - 1
+		}
+		shown = append(shown, rows[at])
+	}
+	m.Rows = shown
+	return m
+}
+
 func (m SizesModel) height() string { return strconv.Itoa(sizesTop + sizesPlot + sizesFoot) }
 
 // sizesID names the chart.

@@ -184,7 +184,7 @@ func tryFields(f *tryForm, t clusters.DryRun, providers []string, errs ui.FormEr
 	}
 	provider, hardware, image := f.of("provider"), f.of("hardwaretype"), f.of("imagetype")
 	m := templateview.TryFields{
-		Machines: number(templateview.FieldTryMachines, "Nodes", "Looked at closely. Empty takes the smallest that works."),
+		Machines: number(templateview.FieldTryMachines, "Nodes", "Empty takes the smallest that works."),
 		From:     number(templateview.FieldTryFrom, "Sizes from", ""), To: number(templateview.FieldTryTo, "to", ""),
 		Provider: ui.FieldModel{Name: templateview.FieldTryProvider, Label: "Provider", Kind: ui.FieldSelect, Optional: true, Error: errs.For(templateview.FieldTryProvider)},
 		Hardware: page.TypeField(templateview.FieldTryHardware, "Hardware type", nil, hardware, "", nil, errs),
@@ -368,7 +368,7 @@ func trySizes(t clusters.DryRun, what tried) templateview.SizesModel {
 		m.Rows = append(m.Rows, row)
 	}
 	if t.More && len(t.Sizes) > 0 {
-		m.Note = fmt.Sprintf("The template allows larger clusters; %d sizes are tried at a time. Choose others under “Choose otherwise”.", len(t.Sizes))
+		m.Note = fmt.Sprintf("The template allows larger clusters; %d sizes are tried at a time. Enter a larger number of nodes to try those up to it.", len(t.Sizes))
 	}
 	return m
 }
