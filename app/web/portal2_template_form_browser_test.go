@@ -28,6 +28,9 @@ func TestTemplateFormFits(t *testing.T) {
 		w.looks(tab)
 	}
 	w.b.Open(w.server.URL + "/admin/templates/web-cluster/edit/constraints")
+	if beside := runOn(w.b, `document.querySelector(".l-side #coexist-picture").getBoundingClientRect().left > document.querySelector("#coexist-lists").getBoundingClientRect().right`); beside != "true" {
+		t.Error("the table of placement is not at the side")
+	}
 	w.hands.Fill("a wrong size", "input[name='constraints.size.min']", "many")
 	w.hands.Fill("another field", "input[name='constraints.size.max']", "500")
 	w.b.WaitFor("#save-state a[href='#f-constraints-size-min']")

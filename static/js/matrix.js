@@ -39,7 +39,7 @@ export function enhance(region) {
   /** Sends the form with a cell's value; the answer takes the place of the picture. @param {string} value */
   function send(value) {
     const picture = region.closest('[hx-trigger]');
-    const form = region.closest('form');
+    const form = cells()[0]?.form;
     if (form) form.dataset.dirty = '1';
     picture?.setAttribute('hx-vals', JSON.stringify({ do: value }));
     picture?.dispatchEvent(new CustomEvent('loom:relate'));

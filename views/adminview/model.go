@@ -216,6 +216,8 @@ type EditorModel struct {
 	// Expected is the version the body started from, "" for a new entry.
 	Expected string
 	Errors   ui.FormErrors
+	// Beside is what the form shows beside itself.
+	Beside []templ.Component
 	// Message stands at the field: a syntax error with its place.
 	Message      string
 	Line, Column int

@@ -19,6 +19,9 @@ import (
 // Whatever exchanges a part of the form exchanges it too.
 const BaseID = "form-base"
 
+// EditorID is the id of the form of an entry, for controls beside it.
+const EditorID = "editor"
+
 // SectionModel is a titled piece of a form.
 type SectionModel struct {
 	ID, Title, Help string

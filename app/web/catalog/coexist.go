@@ -109,12 +109,13 @@ func (p coexistPart) Show(out *form.Output) templ.Component {
 		choices = nil
 	}
 	m.Must = p.group(out, mustPath, "must", choices, clashes, &m)
-	m.Must.Legend, m.Must.Empty = "Must coexist", "No services must share their nodes."
+	m.Must.Legend, m.Must.Empty = "Same node", "No services must share their nodes."
 	m.Must.Help = "Of each group, a node that has one of its services has all of them, as far as they are on the cluster."
 	m.Cant = p.group(out, cantPath, "cant", choices, clashes, &m)
-	m.Cant.Legend, m.Cant.Empty = "Can't coexist", "All services may share nodes."
+	m.Cant.Legend, m.Cant.Empty = "Never same node", "All services may share nodes."
 	m.Cant.Help = "No node has all services of a group. A group of more than two forbids only the full set."
-	return templateview.Coexist(m)
+	out.Beside(templateview.CoexistPicture(m.Matrix, m.Clashes, m.Notes, m.Empty))
+	return templateview.CoexistLists(m)
 }
 
 // choices offers services with the descriptions that the catalog has.
@@ -157,7 +158,7 @@ func (p coexistPart) group(out *form.Output, list form.Path, word string, choice
 	}
 	add := step(ui.ButtonModel{Label: "Add group", Icon: "plus", Small: true, Attrs: nil}, "add", list)
 	g.Add = &add
-	g.Error = out.Claim(list, g.ID, map[string]string{"must": "Must coexist", "cant": "Can't coexist"}[word])
+	g.Error = out.Claim(list, g.ID, map[string]string{"must": "Same node", "cant": "Never same node"}[word])
 	return g
 }
 

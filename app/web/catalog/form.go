@@ -158,7 +158,7 @@ func (s *Server) addForm(r *http.Request, actor loom.Actor, d draft, m *adminvie
 	}
 	shown := made.Show(doc, m.StepURL, d.title, d.failures(), d.read)
 	addTabs(made, d, shown, m)
-	m.FormMode, m.Sections, m.Base, m.Errors = true, shown.Sections, doc.String(), shown.Errors
+	m.FormMode, m.Sections, m.Beside, m.Base, m.Errors = true, shown.Sections, shown.Beside, doc.String(), shown.Errors
 	if d.failure != nil {
 		m.Left = adminview.LeftAll
 		m.Check = adminview.CheckModel{Checked: true, Problems: formProblems(shown), Listed: made.Tab == ""}

@@ -136,7 +136,7 @@ func originWords(path string) (title, term string) {
 	for _, g := range []struct{ prefix, title string }{
 		{"defaults.services.", "Default services"}, {"defaults.config.", "Default config"}, {"compatibility.services.", "Compatible services"},
 		{"compatibility.hardwaretypes.", "Compatible hardware types"}, {"compatibility.imagetypes.", "Compatible image types"},
-		{"constraints.layout.mustcoexist.", "Must coexist"}, {"constraints.layout.cantcoexist.", "Can't coexist"}, {"constraints.services.", "Service limits"}, {"links.", "Links"},
+		{"constraints.layout.mustcoexist.", "Same node"}, {"constraints.layout.cantcoexist.", "Never same node"}, {"constraints.services.", "Service limits"}, {"links.", "Links"},
 	} {
 		if rest, is := strings.CutPrefix(path, g.prefix); is {
 			return g.title, rest

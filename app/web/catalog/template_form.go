@@ -239,7 +239,7 @@ func (w *templateDraft) sizeSection() form.Section {
 }
 
 func (w *templateDraft) coexistSection() form.Section {
-	return form.Section{ID: "coexist", Title: "Placement", Help: "Other services share nodes freely. Click a cell to change it, or choose groups below.", Parts: []form.Part{coexistPart{draft: w}}}
+	return form.Section{ID: "coexist", Title: "Placement", Help: "Other services share nodes freely. Choose groups here, or change cells of the table.", Parts: []form.Part{coexistPart{draft: w}}}
 }
 
 // limitsSection is the table of limits of single services.
@@ -258,8 +258,8 @@ func (w *templateDraft) limitsSection() form.Section {
 		Row: func(at form.Path, name string) []form.Part {
 			c := w.t.Constraints.Services[name]
 			return []form.Part{
-				boundPart{Path: at.To("quantities", "min"), Label: "On at least", Placeholder: "1"},
-				boundPart{Path: at.To("quantities", "max"), Label: "On at most", Placeholder: "no limit"},
+				boundPart{Path: at.To("quantities", "min"), Label: "Minimum", Placeholder: "1"},
+				boundPart{Path: at.To("quantities", "max"), Label: "Maximum", Placeholder: "no limit"},
 				form.Fold{Title: "Only on certain nodes", Key: at.String(), Says: func(doc *form.Doc) string {
 					return chosenWords(doc.Texts(at.To("hardwaretypes")), doc.Texts(at.To("imagetypes")))
 				}, Parts: []form.Part{

@@ -205,7 +205,11 @@ type Output struct {
 	folds   []FoldTitle
 	group   string
 	whole   bool
+	beside  []templ.Component
 }
+
+// Beside adds to what is shown beside the form. It is outside of the form's element.
+func (out *Output) Beside(c templ.Component) { out.beside = append(out.beside, c) }
 
 // claim is a control that shows a path of the document.
 type claim struct{ path, id, label string }
@@ -215,6 +219,8 @@ type claim struct{ path, id, label string }
 type Shown struct {
 	Sections []formview.SectionModel
 	Errors   ui.FormErrors
+	// Beside is what its parts show beside it.
+	Beside []templ.Component
 	// TabErrors counts the errors on each tab.
 	TabErrors map[string]int
 	// Away says of each error where its control is, for those on another tab.
@@ -234,8 +240,12 @@ func (f Form) Show(doc *Doc, stepURL, title string, errs []loom.FieldError, res 
 	ends := make([]int, len(f.Sections))
 	models := make([]formview.SectionModel, len(f.Sections))
 	for i, s := range f.Sections {
+		out.beside = nil
 		models[i] = formview.SectionModel{ID: s.ID, Title: s.Title, Help: s.Help, Parts: out.Parts(s.Parts)}
 		ends[i] = len(out.claims)
+		if s.Tab == f.Tab {
+			shown.Beside = append(shown.Beside, out.beside...)
+		}
 	}
 	shown.Errors, shown.Folds = out.errs, out.folds
 	shown.Away = make([]Away, len(out.errs.Items))
