@@ -46,6 +46,8 @@ type rooms struct {
 	processes *processes.Processes
 	hooks     *hook.Hooks
 	db        *sqlx.DB
+	// bucket is the folder of its files.
+	bucket string
 	// passwords by "tenant/user".
 	passwords map[string]loom.Secret
 }
@@ -67,7 +69,8 @@ func (r *rooms) useCases(db *testkit.Database) *secret.Ring {
 	r.t.Helper()
 	ring, err := secret.ParseKeys(roomsBasis.key)
 	check(r.t, err)
-	r.catalog, err = catalog.New(db.DB, ring, "file://"+r.t.TempDir()+"/bucket")
+	r.bucket = r.t.TempDir() + "/bucket"
+	r.catalog, err = catalog.New(db.DB, ring, "file://"+r.bucket)
 	check(r.t, err)
 	r.t.Cleanup(func() { r.catalog.Close() })
 	r.accounts = account.New(db.DB, ring)

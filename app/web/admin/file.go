@@ -84,28 +84,43 @@ func fileFrame(last string) layout.Model {
 }
 
 // fileModel reads a version of a file with what is to be known of it.
-func (s *Server) fileModel(r *http.Request, actor loom.Actor, ref loom.ResourceRef, version int) (m adminview.FileModel, err error) {
+func (s *Server) fileModel(r *http.Request, actor loom.Actor, ref loom.ResourceRef, version int) (adminview.FileModel, error) {
+	m, err := s.fileFacts(r, actor, ref, version)
+	if err != nil {
+		return m, err
+	}
+	return m, s.readContent(r.Context(), actor, &m)
+}
+
+// readContent adds what a version holds, and how it differs from the one before. Unavailable
+// while the bucket fails.
+func (s *Server) readContent(ctx context.Context, actor loom.Actor, m *adminview.FileModel) (err error) {
+	if m.Content, err = s.Catalog.ResourceContent(ctx, actor, m.Resource); err != nil {
+		return err
+	}
+	m.Text = m.Content.Text
+	at := slices.IndexFunc(m.Versions, func(v loom.Resource) bool { return v.Version == m.Resource.Version })
+	if at+1 >= len(m.Versions) || m.Text == "" {
+		return nil
+	}
+	before, err := s.Catalog.ResourceContent(ctx, actor, m.Versions[at+1])
+	if err != nil || before.Text == "" {
+		return err
+	}
+	budget := page.LineBudget(page.MaxDiffCells)
+	m.Before = m.Versions[at+1].Version
+	m.Changes, _ = budget.DiffLines(strings.Split(before.Text, "\n"), strings.Split(m.Text, "\n"), math.MaxInt)
+	return nil
+}
+
+// fileFacts is the page of a version without what it holds.
+func (s *Server) fileFacts(r *http.Request, actor loom.Actor, ref loom.ResourceRef, version int) (m adminview.FileModel, err error) {
 	ctx := r.Context()
 	versions, at, err := s.fileVersions(ctx, actor, ref, version)
 	if err != nil {
 		return m, err
 	}
 	m = adminview.FileModel{Resource: versions[at], Versions: versions, Now: s.Now()}
-	if m.Content, err = s.Catalog.ResourceContent(ctx, actor, m.Resource); err != nil {
-		return m, err
-	}
-	m.Text = m.Content.Text
-	if at+1 < len(versions) && m.Text != "" {
-		before, err := s.Catalog.ResourceContent(ctx, actor, versions[at+1])
-		if err != nil {
-			return m, err
-		}
-		if before.Text != "" {
-			budget := page.LineBudget(page.MaxDiffCells)
-			m.Before = versions[at+1].Version
-			m.Changes, _ = budget.DiffLines(strings.Split(before.Text, "\n"), strings.Split(m.Text, "\n"), math.MaxInt)
-		}
-	}
 	uses, err := s.Catalog.ResourceUsers(ctx, actor, ref)
 	if err != nil {
 		return m, err

@@ -205,11 +205,15 @@ func (s *Server) fileNotSaved(w http.ResponseWriter, r *http.Request, actor loom
 		m := adminview.NewFileModel{Name: in.fields.Get(adminview.FieldName), Text: text, Errors: errs}
 		return s.showNewFile(w, r, actor, status, m, in.fields.Get(adminview.FieldPlugin))
 	}
-	m, err := s.fileModel(r, actor, in.ref, version)
+	m, err := s.fileFacts(r, actor, in.ref, version)
 	if err != nil {
 		return err
 	}
-	m.Text, m.Errors = text, errs
+	// While the bucket fails there is nothing to compare with; what was written must not go with it.
+	if err := s.readContent(r.Context(), actor, &m); err != nil && !errors.Is(err, loom.Unavailable) && !errors.Is(err, loom.NotFound) {
+		return err
+	}
+	m.Text, m.Content.Text, m.Errors = text, text, errs
 	return s.showFile(w, r, actor, status, m)
 }
 
