@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 	"unicode/utf8"
 
 	"loom/app/loom"
@@ -238,5 +240,41 @@ func TestMachinesAreBounded(t *testing.T) {
 		if machines, err := list(loom.TaggedMachine{ID: id}); !errors.Is(err, loom.Unavailable) {
 			t.Errorf("id %.10q: %+v, %v", id, machines, err)
 		}
+	}
+}
+
+// TestProbeEndsInTime: a test of a connection ends after its time limit, even when the plugin does
+// not, and says what it waited for and what it had found.
+func TestProbeEndsInTime(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		told []loom.ProbeCheck
+		want loom.ProbeCheck
+	}{
+		"no cause":        {[]loom.ProbeCheck{{Name: "connect", OK: true, Message: "Connected."}}, loom.ProbeCheck{Name: "time", Message: "The provider did not answer within 20s; look whether its API can be reached from the provisioner."}},
+		"a cause it told": {[]loom.ProbeCheck{{Name: "connect", OK: true, Message: "Connected."}, {Name: "sign in", Message: "The token hunter2! is refused."}}, loom.ProbeCheck{Name: "sign in", Message: "The token [redacted] is refused."}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				never := make(chan struct{})
+				defer close(never)
+				stuck := talker{probe: func(_ context.Context, call *loom.ProviderCall) (loom.Probe, error) {
+					for _, check := range c.told {
+						call.Told(check)
+					}
+					<-never
+					return loom.Probe{OK: true}, nil
+				}}
+				began := time.Now()
+				got, err := asker(t, stuck).Probe(t.Context(), call("mock"))
+				if err != nil || got.OK || len(got.Checks) != 2 || got.Checks[0].Name != "connect" || got.Checks[1] != c.want {
+					t.Errorf("%+v, %v", got, err)
+				}
+				if took := time.Since(began); took < loom.ProbeLimit || took > loom.ProbeLimit+time.Second {
+					t.Errorf("it took %s", took)
+				}
+			})
+		})
 	}
 }
