@@ -44,6 +44,27 @@ func TestRestoreDeleted(t *testing.T) {
 	r.signedIn("superadmin", "admin").get(at).shows(t, 404)
 }
 
+// A provider that lists no sizes and images is asked for none: their names are typed.
+func TestUseWhatAProviderDoesNotList(t *testing.T) {
+	t.Parallel()
+	r := newRooms(t)
+	v := r.signedIn("demo", "admin")
+	probe := func(ok string) {
+		r.exec(`INSERT INTO provider_requests (tenant_id, provider_name, purpose, requested_by, started_at, ended_at, probe)
+			SELECT id, 'local', 'probe', 'admin', now(), now(), jsonb_build_object('OK', $1::boolean) FROM tenants WHERE name = 'demo'`, ok)
+	}
+	probe("false")
+	v.get("/admin/providers/local/test").shows(t, 200, "Failed").hides(t, "lists no sizes")
+	probe("true")
+	page := v.get("/admin/providers/local/test").shows(t, 200, "This provider lists no sizes or images.", "Use size", "Use image")
+	for member, kind := range map[string]loom.EntityKind{"flavor": loom.KindHardwareType, "image": loom.KindImageType} {
+		if !strings.Contains(page.body, `name="`+member+`"`) {
+			t.Errorf("there is no field for %s", member)
+		}
+		v.get("/admin/providers/local/use?"+member+"=own%2F1").shows(t, 200, "A new "+kind.Word(), `value="own/1"`)
+	}
+}
+
 // What a provider offers fills in the row of a type: of a new one, or of one that is
 // there. Nothing is stored before its form is saved.
 func TestUseWhatAProviderOffers(t *testing.T) {

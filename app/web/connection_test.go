@@ -115,7 +115,7 @@ func TestConnectionWithoutScripts(t *testing.T) {
 	}
 	follow(chosen).shows(t, 200, "Passed", "Sign in", "Keystone takes the credentials.", stack.LabNet, "network_ids").hides(t, stack.Password)
 	chosen.Set("provisioner.api_password", "wrong-password")
-	follow(chosen).shows(t, 200, "Failed", "refuses the credentials").hides(t, "wrong-password")
+	follow(chosen).shows(t, 200, "Failed", "refuses the credentials", "Sizes, images", "Not reached.").hides(t, "wrong-password")
 	chosen.Set("provisioner.openstack_auth_url", "ftp://x")
 	admin.send("/admin/tests", chosen).shows(t, 422, "Not tested", "Keystone URL:").hides(t, "wrong-password")
 	admin.get("/admin/providers").shows(t, 200, "Connection", "Not tested").hides(t, ">stack<")

@@ -21,6 +21,8 @@ type ConnectionModel struct {
 	// ID of the test, "" for none.
 	ID    string
 	Steps []ConnectionStep
+	// Left names the steps that a test which failed did not reach.
+	Left string
 	// Before are the steps of the test before, as long as there are none.
 	Before []ConnectionStep
 	// Note says why nothing is tested, or what is waited for; Tone its weight.

@@ -44,9 +44,25 @@ func (s *Server) connection(run processes.ProbeRun) adminview.ConnectionModel {
 	case run.Answer.OK:
 		m.State, m.Time = testPassed, run.Answer.Time
 	default:
-		m.State, m.Time = testFailed, run.Answer.Time
+		m.State, m.Time, m.Left = testFailed, run.Answer.Time, stepsLeft(run.Answer)
 	}
 	return m
+}
+
+// waySteps are the steps that the test of each cloud takes, in their order.
+var waySteps = []string{"resolve", "connect", "TLS", "sign in", "sizes", "images"}
+
+// stepsLeft names those that a test did not reach: it failed on the way to them.
+func stepsLeft(p loom.Probe) string {
+	if len(p.Checks) == 0 {
+		return ""
+	}
+	last := p.Checks[len(p.Checks)-1]
+	at := slices.Index(waySteps, last.Name)
+	if last.OK || at < 0 {
+		return ""
+	}
+	return page.Capital(strings.Join(waySteps[at+1:], ", "))
 }
 
 func stepsOf(p loom.Probe) []adminview.ConnectionStep {

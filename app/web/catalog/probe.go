@@ -93,7 +93,14 @@ func (s *Server) offerParts(provider, q string, p loom.Probe) []templ.Component 
 		return adminview.Cell{Buttons: []ui.ButtonModel{{Label: "Use", Small: true, Href: href, Attrs: attrs}}}
 	}
 	if len(p.Flavors)+len(p.Images) == 0 {
-		return nil
+		if !p.OK {
+			return nil
+		}
+		parts := []templ.Component{adminview.Text("This provider lists no sizes or images. Enter the names that it knows them by.")}
+		for _, o := range []struct{ member, label string }{{fieldFlavor, "Size"}, {fieldImage, "Image"}} {
+			parts = append(parts, adminview.UseNamed(adminview.ProbeUse(provider), o.member, o.label))
+		}
+		return parts
 	}
 	filters := adminview.FiltersModel{Action: route.AdminProbe(provider), Target: offersID, Fields: []ui.FieldModel{
 		{Name: "q", Label: "Search sizes and images", LabelHidden: true, Kind: ui.FieldSearch, Width: "full", Value: q, Placeholder: "Search sizes and images by id or name", Optional: true, MaxLength: 200}}}
