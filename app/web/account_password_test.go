@@ -69,7 +69,7 @@ func TestPasswordOfFirstStartMayStay(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)
 	v := r.signedIn("demo", "user")
-	const notice = "Loom generated your password at its first start."
+	const notice = "Your password is generated."
 	v.get("/").shows(t, 200, notice, `href="/account/password"`)
 	old := r.passwords["demo/user"].Reveal()
 	v.get("/account/password").shows(t, 200, "Back to your account").hides(t, "An administrator generated")

@@ -365,7 +365,7 @@ func TestOperationIsPausedSkippedAndAborted(t *testing.T) {
 	w.post("admin", route.TaskSkip(task), url.Values{"reason": {"made by hand"}}).goesTo(route.Task(task))
 	w.get("admin", route.Task(task)).is(200, "Skipped", "made by hand")
 	w.post("admin", route.TaskSkip(task), url.Values{"reason": {"again"}}).is(409)
-	w.get("ana", route.Cluster(ref.Cluster)).is(200, "left out and never ran", "made by hand")
+	w.get("ana", route.Cluster(ref.Cluster)).is(200, "skipped and never ran", "made by hand")
 	w.post("ana", at+"/resume", url.Values{}).goesTo(at)
 	w.get("ana", at+"/abort").is(200, "Abort create of shop-front?", "Stops 0 running tasks and drops ")
 	w.post("ana", at+"/abort", url.Values{}).goesTo(at)

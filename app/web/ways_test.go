@@ -126,8 +126,9 @@ func TestRefusedIsAskedForAgain(t *testing.T) {
 	w.db.MustExec(`DELETE FROM hook_deliveries`)
 	w.db.MustExec(`DELETE FROM hooks`)
 	at := route.Operation(ref)
-	w.get("ana", at).is(200, "The hook “freeze” refused: not on Fridays", ">Ask again<").lacks(">Retry<", ">Roll back<")
-	again := w.press("ana", at, "Ask again").goesTo(`/clusters/.*/operations/1`)
+	w.get("ana", at).is(200, "The hook “freeze” refused: not on Fridays", ">Request again<").lacks(">Retry<", ">Roll back<")
+	w.get("ana", route.Cluster(ref.Cluster)).is(200, "Refused", ">Request again<", ">Duplicate<").lacks("Terminated<", "Planned")
+	again := w.press("ana", at, "Request again").goesTo(`/clusters/.*/operations/1`)
 	if again == at {
 		t.Errorf("it leads to %s", again)
 	}

@@ -617,7 +617,7 @@ func nodeServices(services []NodeService) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = ui.Table(ui.TableModel{ID: "node-services", Caption: "Services", CaptionHidden: true, Compact: true, Columns: []ui.Column{{Label: "Service"}, {Label: "State"}, {Label: "Last action", Low: true}, {Label: "Actions", LabelHidden: true}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var16), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Table(ui.TableModel{ID: "node-services", Caption: "Services", CaptionHidden: true, Compact: true, Columns: []ui.Column{{Label: "Service"}, {Label: "State"}, {Label: "Last action", Low: true}, {Label: "Actions", LabelHidden: true}}, Attrs: templ.Attributes{"data-cards": true}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var16), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -44,6 +44,15 @@ type HeadModel struct {
 	Said SaidModel
 }
 
+// again is the kind of the button that makes a cluster like one that is gone: what was refused is
+// requested again first.
+func (m *HeadModel) again() ui.ButtonKind {
+	if m.Latest != nil && m.Latest.Refused() {
+		return ui.Secondary
+	}
+	return ui.Primary
+}
+
 // ShowModel is the overview of a cluster.
 type ShowModel struct {
 	Head      HeadModel

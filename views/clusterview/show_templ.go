@@ -849,7 +849,7 @@ func Head(m HeadModel) templ.Component {
 			}
 		}
 		if m.Status == loom.ClusterTerminated {
-			templ_7745c5c3_Err = ui.Button(ui.ButtonModel{Label: "Duplicate", Icon: "copy", Kind: ui.Primary, Href: route.ClusterNewLike(m.ID)}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Button(ui.ButtonModel{Label: "Duplicate", Icon: "copy", Kind: m.again(), Href: route.ClusterNewLike(m.ID)}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

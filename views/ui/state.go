@@ -73,6 +73,9 @@ func ClusterBadge(status loom.ClusterStatus, p loom.Progress, h loom.ClusterHeal
 	state := ClusterState(status)
 	switch {
 	case status == loom.ClusterTerminated:
+		if p.Status == loom.OperationFailed && p.Started.IsZero() {
+			state = RefusedState()
+		}
 	case p.Status != "" && !p.Status.Final():
 		if state = (State{Word: p.Action.Doing(), Icon: "ring", Tone: ToneRun}); p.Status == loom.OperationPaused {
 			state.Icon, state.Tone, state.Detail = "pause", ToneHold, "paused"

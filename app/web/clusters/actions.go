@@ -148,7 +148,7 @@ func operationActions(v clusters.ClusterView, op loom.Operation) []ui.ButtonMode
 	switch {
 	case op.NeverBegan():
 		if latest {
-			out = append(out, ui.ButtonModel{Label: "Ask again", Icon: "rotate", FormAction: verb("resubmit"), Attrs: titled("Makes the same request again")})
+			out = append(out, ui.ButtonModel{Label: "Request again", Icon: "rotate", Kind: ui.Primary, FormAction: verb("resubmit"), Attrs: titled("Makes the same request again")})
 		}
 	case !latest && op.Status.Final():
 		if op.Status == loom.OperationComplete && v.Status != loom.ClusterTerminated && op.Action != loom.ClusterCreate && op.Action != loom.ClusterDelete && op.Action != loom.ClusterAuthorize {

@@ -186,6 +186,9 @@ func nodeSets(v clusters.ClusterView, nodes []loom.Node, q nodesQuery, base stri
 // setsPart shows the nodes by what is on them.
 func (s *Server) setsPart(v clusters.ClusterView) clusterview.SetsModel {
 	placed := placedNodes(v)
+	if v.Status == loom.ClusterTerminated { // refused, so that they were planned only
+		placed = nil
+	}
 	box := func(n loom.Node) clusterview.NodeRow {
 		return clusterview.NodeRow{Node: n, Href: route.Node(v.ID, n.ID), Badge: nodeState(v, &n, s.Now()).Of("node", string(n.ID))}
 	}

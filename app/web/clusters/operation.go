@@ -210,7 +210,10 @@ func (s *Server) operationHead(ctx context.Context, actor loom.Actor, v clusters
 	m := clusterview.OperationHead{
 		Ref: op.Ref, Title: ui.Capital(op.Action.Verb()) + " " + v.Name, State: ui.OperationState(op.Status, op.Aborted).Of("operation", op.Ref.String()), Message: op.Message, Said: s.operationSaid(&op, v.Name),
 	}
-	if !op.ForRetry { // those are named one by one
+	switch {
+	case op.Status == loom.OperationPaused && m.Message != "":
+		m.Message += " Nothing starts until it is resumed."
+	case !op.ForRetry: // those are named one by one
 		m.Waiting = op.Waiting
 	}
 	m.Tone = ui.ToneBad
@@ -241,6 +244,9 @@ func (s *Server) operationHead(ctx context.Context, actor loom.Actor, v clusters
 		return m, err
 	}
 	m.Actions, m.Menu = headActions(actions)
+	if op.Status == loom.OperationPaused {
+		m.Actions[0].Kind = ui.Primary // to resume it
+	}
 	m.Running, m.Failed = taskList(tasks, loom.TaskRunning, op.Tasks[loom.TaskRunning]), taskList(tasks, loom.TaskFailed, op.Tasks[loom.TaskFailed])
 	return m, nil
 }

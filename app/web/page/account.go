@@ -27,8 +27,8 @@ func passwordNotice(actor loom.Actor, session loom.Session) (ui.BannerModel, boo
 	if session.PasswordChange != loom.PasswordAsked || actor.ActsAbroad() {
 		return ui.BannerModel{}, false
 	}
-	return ui.BannerModel{Key: "password", Tone: ui.ToneRun, Text: "Loom generated your password at its first start.",
-		Action: "Choose one of your own", ActionHref: route.AccountPassword("")}, true
+	return ui.BannerModel{Key: "password", Tone: ui.ToneRun, Text: "Your password is generated.",
+		Action: "Choose your own", ActionHref: route.AccountPassword("")}, true
 }
 
 var privateKey = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|$)`)
