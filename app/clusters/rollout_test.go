@@ -1,7 +1,10 @@
 package clusters_test
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -437,5 +440,76 @@ func TestSchedulersBeginOnce(t *testing.T) {
 	f.at(n, "complete 1: done 6")
 	if twice := f.count(`SELECT count(*) FROM operations WHERE action = 'cluster_update' AND number > 2`); twice > 0 {
 		t.Errorf("%d clusters were changed twice", twice)
+	}
+}
+
+// TestRolloutDoesWhatWasShown: for random edits over a fleet, the tasks that run on each cluster
+// are those that the rollout showed, and clusters that it does not name stay as they are.
+func TestRolloutDoesWhatWasShown(t *testing.T) {
+	t.Parallel()
+	f := fleet(t, 2, 3, 3, 5)
+	f.db.MustExec(`UPDATE clusters SET protected = true WHERE id = $1`, int64(f.ids[1]))
+	r := rand.New(rand.NewPCG(5, 6))
+	changed := 0
+	for round := range 6 {
+		edits := randomEdits(r, f.newestTemplate())
+		in := clusters.RolloutInput{Fleet: updateAll(), Waves: []loom.Wave{{Rest: true}}, Settings: webRollout(nil).Settings}
+		for _, e := range edits {
+			f.save(f.tenant, kindOfEntry(e), e)
+			in.Fleet.Change.Change.Entries = append(in.Fleet.Change.Change.Entries, store.EntryVersion{Kind: kindOfEntry(e), Name: e.Meta().Name})
+		}
+		v, err := f.clusters.MakeRollout(f.ctx, f.admin(), in)
+		if errors.Is(err, loom.Conflict) {
+			continue // nothing to do
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := map[loom.ClusterID]int{}
+		for _, id := range f.ids {
+			before[id] = f.latest(id).Ref.Number
+		}
+		if _, err := f.clusters.StartRollout(f.ctx, f.admin(), v.Number, clusters.StartInput{Hash: v.Hash, Replace: true}); err != nil {
+			t.Fatal(err)
+		}
+		f.turn()
+		f.m.run(nil)
+		f.turn()
+		list, err := f.clusters.RolloutClusters(f.ctx, f.admin(), v.Number, clusters.RolloutFilter{}, loom.Page{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := map[loom.ClusterID]loom.RolloutCluster{}
+		for _, c := range list.Items {
+			shown[c.Cluster] = c
+		}
+		for _, id := range f.ids {
+			c, named := shown[id]
+			op := f.latest(id)
+			if !named || c.Status == loom.RolloutSkipped {
+				if op.Ref.Number != before[id] {
+					t.Errorf("round %d: cluster %s was changed", round, id)
+				}
+				continue
+			}
+			changed++
+			var ran []struct {
+				Action loom.TaskAction `db:"action"`
+				N      int             `db:"n"`
+			}
+			if err := f.db.Select(&ran, `SELECT t.action, count(*) AS n FROM tasks t JOIN operations o ON o.id = t.operation_id WHERE o.cluster_id = $1 AND o.number = $2 AND NOT t.gate GROUP BY t.action`, int64(id), op.Ref.Number); err != nil {
+				t.Fatal(err)
+			}
+			tasks := map[loom.TaskAction]int{}
+			for _, row := range ran {
+				tasks[row.Action] = row.N
+			}
+			if c.Status != loom.RolloutDone || op.Ref.Number != before[id]+1 || op.Status != loom.OperationComplete || !maps.Equal(tasks, c.Tasks) {
+				t.Errorf("round %d: cluster %s is %s after operation %d (%s) with tasks %v, shown were %v", round, id, c.Status, op.Ref.Number, op.Status, tasks, c.Tasks)
+			}
+		}
+	}
+	if changed < 6 {
+		t.Errorf("only %d clusters were changed", changed)
 	}
 }
