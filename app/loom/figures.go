@@ -18,6 +18,14 @@ type Figures struct {
 	Database  *DatabaseFigure
 	Hooks     *HookFigure
 	Health    *HealthFigure
+	Rollouts  *RolloutFigure
+}
+
+// RolloutFigure counts the rollouts that run or stopped, and the clusters that wait or run in
+// them.
+type RolloutFigure struct {
+	Rollouts map[RolloutStatus]int
+	Clusters map[RolloutClusterStatus]int
 }
 
 // HealthFigure counts nodes with a machine and live clusters by health, and incidents that

@@ -64,6 +64,11 @@ func (f *Processes) Figures(ctx context.Context) (loom.Figures, error) {
 		out.Health = orNil(h, err)
 		return err
 	})
+	ask(func(ctx context.Context) error {
+		r, err := store.RolloutFigureAllTenants(ctx, f.db)
+		out.Rollouts = orNil(r, err)
+		return err
+	})
 	return out, errors.Join(errs...)
 }
 

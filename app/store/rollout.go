@@ -463,3 +463,24 @@ DELETE FROM rollouts WHERE ended_at < now() - make_interval(secs => $1) OR statu
 		rolloutAge.Seconds(), readyAge.Seconds())
 	return wrap(err, "trim rollouts")
 }
+
+// Leans on rollout_clusters_open.
+const openRollouts = `
+SELECT (SELECT count(*) FROM rollouts WHERE status = 'running') AS running, (SELECT count(*) FROM rollouts WHERE status = 'stopped') AS stopped,
+	count(*) FILTER (WHERE rc.status = 'waiting') AS waiting, count(*) FILTER (WHERE rc.status = 'running') AS changing
+FROM rollout_clusters rc JOIN rollouts r ON r.id = rc.rollout_id AND r.status IN ('running', 'stopped') WHERE rc.status IN ('waiting', 'running')`
+
+// RolloutFigureAllTenants counts the rollouts that are not over, and the clusters in them.
+func RolloutFigureAllTenants(ctx context.Context, q sqlx.ExtContext) (loom.RolloutFigure, error) {
+	var row struct {
+		Running  int `db:"running"`
+		Stopped  int `db:"stopped"`
+		Waiting  int `db:"waiting"`
+		Changing int `db:"changing"`
+	}
+	err := sqlx.GetContext(ctx, q, &row, openRollouts)
+	return loom.RolloutFigure{
+		Rollouts: map[loom.RolloutStatus]int{loom.RolloutRunning: row.Running, loom.RolloutStopped: row.Stopped},
+		Clusters: map[loom.RolloutClusterStatus]int{loom.RolloutWaits: row.Waiting, loom.RolloutRuns: row.Changing},
+	}, wrap(err, "count open rollouts of all tenants")
+}

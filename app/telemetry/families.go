@@ -49,6 +49,8 @@ var Families = []Family{
 	{"loom_nodes", "gauge", []string{"health"}, "state", "Nodes with a machine, by last known health."},
 	{"loom_clusters_health", "gauge", []string{"status"}, "state", "Clusters with machines, by last known health."},
 	{"loom_incidents_open", "gauge", []string{"kind"}, "state", "Incidents that last."},
+	{"loom_rollouts", "gauge", []string{"status"}, "state", "Rollouts that run or stopped."},
+	{"loom_rollout_clusters", "gauge", []string{"status"}, "state", "Clusters that wait or run in these."},
 	{"loom_leases_ending", "gauge", nil, "state", "Clusters whose lease ends within 24 hours."},
 	{"loom_processes", "gauge", []string{"kind"}, "state", "Processes that are registered, also those whose lease just ended."},
 	{"loom_process_lease_age_seconds", "gauge", []string{"kind"}, "state", "Seconds since the renewal of the process lease that is longest ago; above 10 a process is lost."},

@@ -128,6 +128,14 @@ func (c *stateCollector) Collect(ch chan<- prometheus.Metric) {
 			gauge("loom_clusters_health", float64(n), string(status))
 		}
 	}
+	if f.Rollouts != nil {
+		for status, n := range f.Rollouts.Rollouts {
+			gauge("loom_rollouts", float64(n), string(status))
+		}
+		for status, n := range f.Rollouts.Clusters {
+			gauge("loom_rollout_clusters", float64(n), string(status))
+		}
+	}
 	for _, p := range f.Processes {
 		gauge("loom_processes", float64(p.Count), p.Kind)
 		gauge("loom_process_lease_age_seconds", p.LeaseAge.Seconds(), p.Kind)
