@@ -28,6 +28,7 @@ func figures() loom.Figures {
 		Clusters:     map[loom.ClusterStatus]int{loom.ClusterActive: 4},
 		LeasesEnding: &three, Hooks: &loom.HookFigure{Waiting: 3},
 		Health:    &loom.HealthFigure{Nodes: map[loom.HealthStatus]int{loom.HealthHealthy: 9}, Clusters: map[loom.HealthStatus]int{loom.HealthDegraded: 1}},
+		Rollouts:  &loom.RolloutFigure{Rollouts: map[loom.RolloutStatus]int{loom.RolloutRunning: 1}, Clusters: map[loom.RolloutClusterStatus]int{loom.RolloutWaits: 4}},
 		Processes: []loom.ProcessFigure{{Kind: loom.ProcessWeb, Count: 2, LeaseAge: 1500 * time.Millisecond}},
 		Workers:   &loom.WorkerFigure{Capacity: 100, Wanted: 40, Assigned: 30, Busy: 20},
 		Database:  &loom.DatabaseFigure{Connections: 12, OldestTransaction: 2 * time.Second},
