@@ -107,6 +107,7 @@ func TestWaitingTasksHaveButtons(t *testing.T) {
 	}
 	w.db.MustExec(`UPDATE river_job r SET state = 'scheduled', scheduled_at = now() + interval '1 hour' FROM tasks t WHERE t.id = $1 AND r.id = t.river_job_id`, task.ID)
 	w.press("ana", route.Operation(ref), "Stop retrying").goesTo(route.Operation(ref))
+	w.get("ana", route.Activity()).is(200, "stopped retrying")
 	w.get("ana", route.Operation(ref)).is(200, "ana stopped the retries: no mirror")
 	// Pressed twice, it says so.
 	w.post("ana", route.TaskVerb(at, "stop-retrying"), url.Values{}).goesTo(route.Operation(ref))

@@ -217,7 +217,7 @@ func scaled(a loom.Activity) bool {
 
 var pastVerbs = map[string]string{
 	"create": "created", "update": "changed", "apply": "changed", "delete": "deleted", "abort": "aborted", "pause": "paused", "resume": "resumed",
-	"skip": "skipped", "reveal": "downloaded the key of", "import": "imported into", "stage": "staged", "recall": "withdrew", "withdraw": "withdrew", "sync": "released", "release": "released", "retry": "retried", "probe": "tested", "sweep": "searched", "upload": "uploaded", "maintain": "started maintenance of", "end maintenance": "ended maintenance of", "decline repair": "declined the repair of",
+	"skip": "skipped", "reveal": "downloaded the key of", "import": "imported into", "stage": "staged", "recall": "withdrew", "withdraw": "withdrew", "sync": "released", "release": "released", "retry": "retried", "retry-now": "retried", "stop-retrying": "stopped retrying", "probe": "tested", "sweep": "searched", "upload": "uploaded", "maintain": "started maintenance of", "end maintenance": "ended maintenance of", "decline repair": "declined the repair of",
 	"sign_in": "signed in", "sign_out": "signed out", "act_as": "acted as", "extend": "extended", "unlock": "unlocked", "test": "tested", "verify": "mapped sizes and images of",
 	"remove": "removed", "drain": "drained", "cancel": "canceled", "rotate": "renewed", "add": "added",
 }
