@@ -40,7 +40,7 @@ func TestGolden(t *testing.T) {
 		"delete_refused":  clusterview.DeletePage(clusterview.DeleteModel{ID: 42, Name: "shop-front", WhyNot: "Operation 1 (create) is running."}),
 		"operation_graph": clusterview.OperationPage(operationModel()),
 		"operation_table": clusterview.OperationViewPart(tableView()), "task": clusterview.TaskPage(taskModel()), "task_side": clusterview.TaskSidePart(sideModel()), "preview_changes": clusterview.PreviewPage(changesPreview()), "ask": clusterview.PreviewDialog(askPreview()), "ask_page": clusterview.PreviewPage(askPreview()),
-		"task_waiting": clusterview.TaskPage(clusterview.TaskModel{Panel: clusterview.TaskPanel{Title: "start nginx on web-1"}, Waiting: true}),
+		"task_waiting": clusterview.TaskPage(clusterview.TaskModel{Panel: clusterview.TaskPanel{TaskView: clusters.TaskView{Task: task(2, loom.ActionStart, "nginx", loom.TaskBlocked)}}, Waiting: true}),
 		"nodes_sets":   clusterview.NodesPage(head(), setsModel()), "nodes_none": clusterview.NodesPart(clusterview.NodesModel{ID: 42, Live: "/clusters/00000042/panel?part=nodes", None: true}),
 		"stages_grouped": clusterview.StageList(groupedStages()), "operation_timeline": clusterview.OperationViewPart(timelineView()),
 		"operation_log": clusterview.OperationViewPart(logView()), "cluster_gone": clusterview.ShowPage(goneModel()),

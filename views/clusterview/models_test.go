@@ -7,6 +7,7 @@ import (
 
 	"loom/app/clusters"
 	"loom/app/loom"
+	"loom/planner"
 	"loom/views/clusterview"
 	"loom/views/ui"
 )
@@ -301,14 +302,16 @@ func tableView() clusterview.OperationView {
 }
 
 func taskModel() clusterview.TaskModel {
+	failed := clusters.TaskView{Task: task(2, loom.ActionInstall, "nginx", loom.TaskFailed), Behind: []planner.GateDependency{{Action: loom.ActionStart, Service: "zookeeper", Count: 3}}}
+	failed.Attempt, failed.Message = 2, "The script ended with status 100."
 	after := slices.Repeat([]loom.Task{task(4, loom.ActionStart, "nginx", loom.TaskBlocked)}, 8)
 	return clusterview.TaskModel{
 		Panel: clusterview.TaskPanel{
-			Ref: loom.TaskRef{Operation: ref, Number: 2}, Attempt: 1, Title: "install nginx on web-1", State: ui.TaskState(loom.TaskFailed), Message: "The script ended with status 100.", Bad: true, Cause: "unable to bind port 80",
+			TaskView: failed, Shown: 1, Bad: true, Cause: "unable to bind port 80",
 			Facts:  []ui.Def{{Term: "Node", Value: clusterview.TextLink("web-1.lab.example", "/clusters/00000042/nodes/n1")}},
 			Result: []ui.Def{{Term: "providerid", Text: "i-0d1c2b", Mono: true}},
 			Before: []loom.Task{task(1, loom.ActionCreate, "", loom.TaskComplete)},
-			Behind: []string{"start of zookeeper on all its nodes (3 tasks)"}, After: after, Newer: "Attempt 2 has begun.", NewerHref: "/clusters/00000042/operations/1/tasks/2?attempt=2",
+			After:  after,
 		},
 		Tabs: []ui.Tab{{Label: "Attempt 2, Running", Href: "/a2"}, {Label: "Attempt 1, Failed", Href: "/a1", Current: true}},
 		Log:  ui.LogModel{ID: "log", Label: "Log", Lines: []ui.LogLine{{Seq: 1, Time: now, Stream: "stdout", Level: "info", Text: "hello"}}, Raw: "/raw", Note: "The log ended."},

@@ -448,9 +448,9 @@ func TaskPanelPart(m TaskPanel) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var19 string
-			templ_7745c5c3_Var19, templ_7745c5c3_Err = templ.JoinStringErrs(m.Title)
+			templ_7745c5c3_Var19, templ_7745c5c3_Err = templ.JoinStringErrs(ui.Capital(TaskText(m.Task)))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `clusterview/task.templ`, Line: 88, Col: 52}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `clusterview/task.templ`, Line: 88, Col: 73}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var19))
 			if templ_7745c5c3_Err != nil {
@@ -466,9 +466,9 @@ func TaskPanelPart(m TaskPanel) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var20 string
-			templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinStringErrs(m.Title)
+			templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinStringErrs(ui.Capital(TaskText(m.Task)))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `clusterview/task.templ`, Line: 90, Col: 17}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `clusterview/task.templ`, Line: 90, Col: 38}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var20))
 			if templ_7745c5c3_Err != nil {
@@ -479,7 +479,7 @@ func TaskPanelPart(m TaskPanel) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = ui.Badge(m.State).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Badge(ui.TaskStateOf(&m.Task)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -586,8 +586,8 @@ func TaskPanelPart(m TaskPanel) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if m.Newer != "" {
-			templ_7745c5c3_Err = ui.Banner(ui.BannerModel{Tone: ui.ToneRun, Text: m.Newer, Action: "Show it", ActionHref: m.NewerHref}).Render(ctx, templ_7745c5c3_Buffer)
+		if m.Attempt > m.Shown {
+			templ_7745c5c3_Err = ui.Banner(ui.BannerModel{Tone: ui.ToneRun, Text: "Attempt " + strconv.Itoa(m.Attempt) + " has begun.", Action: "Show it", ActionHref: route.TaskAttempt(m.Ref, m.Attempt)}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -622,7 +622,7 @@ func TaskPanelPart(m TaskPanel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = taskDeps(m.Side, "Depends on", "Nothing. It can start at once.", m.Before, m.Behind).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = taskDeps(m.Side, "Depends on", "Nothing. It can start at once.", m.Before, m.gates()).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

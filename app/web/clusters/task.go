@@ -188,16 +188,11 @@ func (s *Server) taskPanel(w http.ResponseWriter, r *http.Request, actor loom.Ac
 
 func (s *Server) taskPanelModel(ctx context.Context, actor loom.Actor, v clusters.ClusterView, op loom.Operation, t clusters.TaskView, shown int) (clusterview.TaskPanel, error) {
 	m := clusterview.TaskPanel{
-		Ref: t.Ref, Attempt: shown, Title: ui.Capital(clusterview.TaskText(t.Task)), State: ui.TaskStateOf(&t.Task),
-		Message: t.Message, Bad: t.Status == loom.TaskFailed, Actions: taskActions(actor, v, op, t.Task),
+		TaskView: t, Shown: shown, Bad: t.Status == loom.TaskFailed, Actions: taskActions(actor, v, op, t.Task),
 	}
 	attempt := attemptOf(t, shown)
 	if attempt.Message != "" && attempt.Status == loom.AttemptFailed {
 		m.Message, m.Bad = attempt.Message, true
-	}
-	if t.Attempt > shown {
-		m.Newer = fmt.Sprintf("Attempt %d has begun.", t.Attempt)
-		m.NewerHref = route.TaskAttempt(t.Ref, t.Attempt)
 	}
 	m.Facts, m.Result = s.taskFacts(t, attempt), shownFields(attempt.Facts)
 	m.Technical = s.technicalFacts(v, t, attempt)
@@ -236,13 +231,6 @@ func (s *Server) taskPanelModel(ctx context.Context, actor loom.Actor, v cluster
 		return out
 	}
 	m.Before, m.After = deps(t.DependsOn), deps(t.Next)
-	for _, b := range t.Behind {
-		if b.Service == "" {
-			m.Behind = append(m.Behind, fmt.Sprintf("%s of %s", b.Action, ui.Count(b.Count, "node", "nodes")))
-			continue
-		}
-		m.Behind = append(m.Behind, fmt.Sprintf("%s of %s on all its nodes (%s)", b.Action, b.Service, ui.Count(b.Count, "task", "tasks")))
-	}
 	return m, nil
 }
 
