@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"archive/tar"
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
@@ -30,12 +31,64 @@ const (
 func IsArchive(body []byte) bool { return bytes.HasPrefix(body, []byte{0x1f, 0x8b}) }
 
 // ReadBundle reads an export in either of its forms: the JSON document, or the
-// compressed folder. Errors: as DecodeBundle and DecodeArchive.
+// compressed folder, also as a zip. Errors: as DecodeBundle and DecodeArchive.
 func ReadBundle(body []byte) (Bundle, error) {
-	if IsArchive(body) {
+	switch {
+	case IsArchive(body):
 		return DecodeArchive(body)
+	case bytes.HasPrefix(body, []byte("PK\x03\x04")):
+		packed, err := tarOfZip(body)
+		if err != nil {
+			return Bundle{}, err
+		}
+		return DecodeArchive(packed)
 	}
 	return DecodeBundle(body)
+}
+
+// tarOfZip repacks a zip for DecodeArchive, with the content of those files alone that may be entries.
+// Errors are Invalid: what is no zip, or broken, or too large.
+func tarOfZip(body []byte) ([]byte, error) {
+	files, err := zip.NewReader(bytes.NewReader(body), int64(len(body)))
+	if err != nil {
+		return nil, badArchive(err, "The archive is broken, or no zip.")
+	}
+	var out bytes.Buffer
+	packed, _ := gzip.NewWriterLevel(&out, gzip.NoCompression) // the level is one
+	tarred := tar.NewWriter(packed)
+	left := int64(maxArchive)
+	for _, f := range files.File {
+		header := &tar.Header{Name: f.Name, Mode: 0o644, Typeflag: tar.TypeReg}
+		switch {
+		case f.Mode().IsDir():
+			header.Typeflag = tar.TypeDir
+		case !f.Mode().IsRegular():
+			header.Typeflag = tar.TypeChar // refused where it would be an entry
+		}
+		var content []byte
+		if header.Typeflag == tar.TypeReg && path.Ext(f.Name) == ".json" {
+			from, err := f.Open()
+			if err != nil {
+				return nil, badArchive(err, "The archive is broken, or no zip.")
+			}
+			content, err = io.ReadAll(io.LimitReader(from, min(left, maxArchiveFile)+1))
+			if err = errors.Join(err, from.Close()); err != nil {
+				return nil, badArchive(err, "The archive breaks off, or is broken.")
+			}
+		}
+		if left -= int64(len(content)); left < 0 {
+			return nil, tooLarge()
+		}
+		header.Size = int64(len(content))
+		if err := tarred.WriteHeader(header); err != nil {
+			return nil, badArchive(err, "The archive is broken, or no zip.")
+		}
+		if _, err := tarred.Write(content); err != nil {
+			return nil, err
+		}
+	}
+	err = errors.Join(tarred.Close(), packed.Close())
+	return out.Bytes(), err
 }
 
 // DecodeArchive reads a catalog folder from a gzip-compressed

@@ -2,11 +2,13 @@ package catalog_test
 
 import (
 	"archive/tar"
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 	"testing"
 
@@ -195,6 +197,65 @@ func TestArchivesThatAreRefused(t *testing.T) {
 		_, err := catalog.ReadBundle(c.body)
 		if !errors.Is(err, loom.Invalid) || !strings.Contains(loom.AsError(err).Message, c.want) {
 			t.Errorf("%s: %v, want something about %q", name, err, c.want)
+		}
+	}
+}
+
+// zipped is a zip of files, given as pairs of path and content; a path that ends in "@" is a link.
+func zipped(t testing.TB, pairs ...string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	z := zip.NewWriter(&out)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		header := &zip.FileHeader{Name: strings.TrimSuffix(pairs[i], "@"), Method: zip.Deflate}
+		if header.Name != pairs[i] {
+			header.SetMode(fs.ModeSymlink | 0o777)
+		}
+		w, err := z.CreateHeader(header)
+		if err == nil {
+			_, err = io.WriteString(w, pairs[i+1])
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// TestZipOfAFolder: a catalog folder is read from a zip as from a tar, and within the same limits.
+func TestZipOfAFolder(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string][]byte{
+		"its content": zipped(t, "services/web.json", `{"name":"web"}`, "README.md", "hello"),
+		"its folder":  zipped(t, "catalog/", "", "catalog/services/web.json", `{"name":"web"}`),
+	} {
+		b, err := catalog.ReadBundle(body)
+		if err != nil || len(b.Invalid) > 0 || len(b.Entries[loom.KindService]) != 1 || b.Entries[loom.KindService][0].Meta().Name != "web" {
+			t.Errorf("%s: %+v, %v", name, b, err)
+		}
+	}
+	good := zipped(t, "services/web.json", `{"name":"web"}`)
+	var bomb []string
+	for i := range 20 {
+		bomb = append(bomb, fmt.Sprintf("services/junk%d.json", i), strings.Repeat("\x00", 4<<20))
+	}
+	for name, c := range map[string]struct {
+		body []byte
+		want string
+	}{
+		"no zip":    {[]byte("PK\x03\x04nonsense"), "no zip"},
+		"damaged":   {bytes.Replace(good, []byte("services/web.json"), []byte("services/wex.json"), 1)[:len(good)-1], "zip"},
+		"traversal": {zipped(t, "../services/web.json", `{"name":"web"}`), "leads out"},
+		"a link":    {zipped(t, "services/web.json@", "/etc/passwd"), "no plain file"},
+		"no folder": {zipped(t, "README.json", "{}"), "no folder of a catalog"},
+		"large":     {zipped(t, "services/web.json", strings.Repeat("x", 4<<20+1)), "larger than 4 MiB"},
+		"a bomb":    {zipped(t, bomb...), "64 MiB"},
+	} {
+		if _, err := catalog.ReadBundle(c.body); !errors.Is(err, loom.Invalid) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -113,7 +113,7 @@ func exportCard(all catalog.Bundle, marked map[catalog.EntryName]bool) templ.Com
 
 func importCard(paste string, errs ui.FormErrors) templ.Component {
 	return adminview.Card("import-title", "Import", adminview.Upload(adminview.UploadModel{
-		Action: route.AdminTransferPreview(), File: fieldFile, FileLabel: "File", Accept: ".json,.gz,.tgz,application/json,application/gzip", FileHelp: "A JSON bundle, or a packed catalog folder (.tar.gz); 8 MiB at most.", Optional: true,
+		Action: route.AdminTransferPreview(), File: fieldFile, FileLabel: "File", Accept: ".json,.gz,.tgz,.zip,application/json,application/gzip,application/zip", FileHelp: "A JSON bundle, or a packed catalog folder (.tar.gz or .zip); 8 MiB at most.", Optional: true,
 		Errors: errs, Button: "Preview import", Busy: "Reading…", Parts: []templ.Component{
 			page.Field(ui.FieldModel{Name: fieldPaste, Label: "Or paste it", Kind: ui.FieldTextarea, Rows: 6, Mono: true, Optional: true, Value: paste, Width: "full", Placeholder: `{"services": [{"name": "nginx"}]}`}, errs),
 			adminview.Text("Nothing is stored before you have seen what would change. Passwords of providers in a bundle are sealed at once and never shown."),
