@@ -122,7 +122,7 @@ func readIdentity(files, name string) (loom.Secret, error) {
 	typ, key, _ := strings.Cut(relative, "/")
 	pem, err := resource.Read(files, typ, key, maxIdentity)
 	if errors.Is(err, resource.ErrNotThere) {
-		return loom.Secret{}, fail(ErrCredentials, nil, "SSH key resource %q is not there; upload it as a resource of type ssh_keys and synchronise", relative)
+		return loom.Secret{}, fail(ErrCredentials, nil, "the SSH key %q is not in use; upload it under Files, release it, and try again", relative)
 	}
 	if err != nil {
 		return loom.Secret{}, fmt.Errorf("read SSH key resource %s: %w", relative, err)

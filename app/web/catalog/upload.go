@@ -70,8 +70,11 @@ func (u uploadPart) Show(out *form.Output) templ.Component {
 	m.Button = out.Step(ui.ButtonModel{Label: "Upload and choose it", Busy: "Uploading…", Icon: "arrow-up", Small: true}, doUpload, u.at, u.group)
 	m.Button.Attrs["hx-encoding"] = "multipart/form-data"
 	if u.stored.Name != "" {
-		m.Said = "Saved version " + strconv.Itoa(u.stored.Version) + " of " + u.stored.Name + " and chose it here. The next release puts it in use."
-		m.Link, m.Href = "Preview release (new tab)", adminview.FilesRelease()
+		m.Said = "Saved version " + strconv.Itoa(u.stored.Version) + " of " + u.stored.Name + " and chose it here."
+		if toRelease(u.stored) {
+			m.Said += " The next release puts it in use."
+			m.Link, m.Href = "Preview release (new tab)", adminview.FilesRelease()
+		}
 	}
 	return formview.Upload(m)
 }
@@ -181,7 +184,8 @@ func postedFile(r *http.Request, control string) *multipart.FileHeader {
 	return files[0]
 }
 
-// storeFile uploads a file as the next version of a resource and stages that.
+// storeFile uploads a file as the next version of a resource. One of a new name, which nothing uses
+// yet, is in use at once; others wait for the next release.
 func (s *Server) storeFile(r *http.Request, actor loom.Actor, file *multipart.FileHeader, ref loom.ResourceRef) (loom.Resource, error) {
 	content, err := file.Open()
 	if err != nil {
@@ -191,13 +195,24 @@ func (s *Server) storeFile(r *http.Request, actor loom.Actor, file *multipart.Fi
 	if file.Size == 0 {
 		return loom.Resource{}, loom.NewError(loom.Invalid, "The file “%s” is empty; choose another one.", file.Filename)
 	}
-	return s.Catalog.UploadAs(r.Context(), actor, ref, content, catalog.UploadOptions{Limit: maxFormFile, Folder: true, Stage: true})
+	before, err := s.Catalog.Resources(r.Context(), actor, catalog.ResourceFilter{ResourceRef: ref})
+	if err != nil && !errors.Is(err, loom.NotFound) {
+		return loom.Resource{}, err
+	}
+	return s.Catalog.UploadAs(r.Context(), actor, ref, content, catalog.UploadOptions{Limit: maxFormFile, Folder: true, Stage: len(before) > 0, Release: len(before) == 0})
 }
+
+// toRelease reports whether a file that was just stored waits for a release.
+func toRelease(r loom.Resource) bool { return r.Version > 1 }
 
 // tellStored adds to what is said of a save which files were stored with it.
 func tellStored(said httpx.Flash, stored map[string]loom.Resource) httpx.Flash {
 	for _, field := range slices.Sorted(maps.Keys(stored)) {
-		said.Text += " Saved version " + strconv.Itoa(stored[field].Version) + " of " + stored[field].Name + ". The next release puts it in use."
+		said.Text += " Saved version " + strconv.Itoa(stored[field].Version) + " of " + stored[field].Name + "."
+		if !toRelease(stored[field]) {
+			continue
+		}
+		said.Text += " The next release puts it in use."
 		if said.URL == "" {
 			said.URL, said.Link = adminview.FilesRelease(), "Preview release"
 		}

@@ -241,7 +241,7 @@ func bagSecret(files string) ([]byte, error) {
 		return nil, nil
 	case 1:
 	default:
-		return nil, fmt.Errorf("there are %d resources of type secrets, but one key opens the data bags; recall the others and synchronise", len(names))
+		return nil, fmt.Errorf("there are %d resources of type secrets, but one key opens the data bags; withdraw the others", len(names))
 	}
 	data, err := resource.Read(files, "secrets", names[0], secretSize)
 	if err != nil {

@@ -269,14 +269,14 @@ func (a *action) command(spec *loom.TaskSpec) string {
 	fmt.Fprintf(&b, "umask 077\nrm -rf %[1]s && mkdir -p %[1]s/facts %[1]s/data %[1]s/environments && tar -xof - -C %[1]s || { echo 'the task could not be written to %[1]s' >&2; exit 125; }\n", d)
 	fmt.Fprintf(&b, "trap 'rm -rf %s' EXIT\nexec </dev/null\n", d)
 	if a.hiera != "" {
-		fmt.Fprintf(&b, "[ -d %[1]s/hiera/%[2]s ] || { echo 'the hiera resource “%[2]s” is not on the machine; upload it, synchronise and configure again' >&2; exit 125; }\nln -s %[1]s/hiera/%[2]s %[3]s\n", puppetDir, a.hiera, environment)
+		fmt.Fprintf(&b, "[ -d %[1]s/hiera/%[2]s ] || { echo 'the hiera resource “%[2]s” is not on the machine; upload it, release it and configure again' >&2; exit 125; }\nln -s %[1]s/hiera/%[2]s %[3]s\n", puppetDir, a.hiera, environment)
 	} else {
 		fmt.Fprintf(&b, "mkdir %s\n", environment)
 	}
 	target := "-e " + remote.Quote("include "+a.classes)
 	if a.manifest != "" {
 		target = puppetDir + "/manifests/" + a.manifest
-		fmt.Fprintf(&b, "[ -f %[1]s ] || { echo 'the manifest “%[2]s” is not on the machine; upload it, synchronise and configure again' >&2; exit 125; }\n", target, a.manifest)
+		fmt.Fprintf(&b, "[ -f %[1]s ] || { echo 'the manifest “%[2]s” is not on the machine; upload it, release it and configure again' >&2; exit 125; }\n", target, a.manifest)
 	}
 	fmt.Fprintf(&b, "umask 022\n$puppet apply --detailed-exitcodes --color=false --modulepath %s/modules --hiera_config %s/hiera.yaml --environmentpath %s/environments --environment %s --pluginfactdest %s/facts %s %s\n",
 		puppetDir, d, d, a.environment, d, a.args, target)

@@ -33,7 +33,7 @@ const keySize = 1 << 20
 // is wrong with it is said without quoting it.
 func keyOf(s *cloud.Session, files, endpoint string) (*jwt.Config, error) {
 	name := path.Base(filepath.ToSlash(s.Fields.Text("api_key_resource")))
-	missing := cloud.Errorf(cloud.Credentials, "API key resource “%s” (provider field api_key_resource) is not there; upload the JSON key of the service account as a resource of type api_keys and synchronise", name)
+	missing := cloud.Errorf(cloud.Credentials, "API key resource “%s” (provider field api_key_resource) is not there; upload the JSON key of the service account under Files and release it", name)
 	switch {
 	case name == "." || name == "/":
 		return nil, cloud.Errorf(cloud.Credentials, "provider field api_key_resource is empty; name a resource of type api_keys with the JSON key of the service account")

@@ -35,7 +35,7 @@ func cleanUp(ctx context.Context, conn *remote.Conn, spec *loom.TaskSpec, sink l
 	}
 	body, err := resource.Read(provider.EnvOf(ctx).Files, "scripts", name, maxScript)
 	if errors.Is(err, resource.ErrNotThere) {
-		return fmt.Sprintf("the clean-up script “%s” is not there; upload it as a resource of type scripts and synchronise", name), nil
+		return fmt.Sprintf("the clean-up script “%s” is not there; upload it under Files and release it", name), nil
 	}
 	if err != nil {
 		return "", fmt.Errorf("read the clean-up script: %w", err)
