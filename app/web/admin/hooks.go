@@ -360,7 +360,7 @@ func editHook(actor loom.Actor, h loom.Hook) form.Edit {
 		form.Field{Path: form.At("url"), Face: ui.FieldModel{Label: "URL", Mono: true, Width: "l", MaxLength: 2000, Placeholder: "https://ci.example/loom", Help: "Receives a POST with JSON."}},
 		form.Picker{Path: form.At("events"), Legend: "Events", Help: "None chosen means those of operations: start, success and failure.", Choices: worded(loom.HookEvents, func(e loom.HookEvent) string { return page.Capital(string(e)) })},
 		form.Picker{Path: form.At("actions"), Legend: "Only for these actions", Help: "None chosen means all.", Filter: "Filter actions", Choices: worded(loom.HookActions, actionWord)},
-		form.Words{Path: form.At("templates"), Face: ui.FieldModel{Label: "Only for clusters of these templates", Mono: true, Optional: true, Width: "l", Help: "Names, separated by blanks; none means all."}},
+		form.Words{Path: form.At("templates"), Face: ui.FieldModel{Label: "Only for clusters of these templates", Mono: true, Optional: true, Width: "l", Help: "Names separated by spaces. Empty: all."}},
 		form.Field{Path: form.At("blocking"), Face: ui.FieldModel{Label: "Ask before an operation starts (blocking)", Kind: ui.FieldCheckbox,
 			Help: "The operation waits: 2xx lets it go, 409 refuses it with the reason in the answer."}},
 		form.Field{Path: form.At("onTimeout"), Face: ui.FieldModel{Label: "If there is no valid answer", Kind: ui.FieldSelect, Width: "s", Optional: true,

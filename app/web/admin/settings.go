@@ -20,15 +20,15 @@ import (
 var settingsForm = form.Of(
 	form.Field{Path: form.At("requireLease"), Face: ui.FieldModel{Label: "Require expiry", Kind: ui.FieldCheckbox,
 		Help: "Refuses clusters without expiry. Existing clusters keep theirs."}},
-	form.Words{Path: form.At("leaseReminderHours"), Face: ui.FieldModel{Label: "Remind before the end, in hours", Optional: true, Width: "s",
-		Help: "Numbers separated by blanks, such as “24 1”; empty means no reminders."}},
+	form.Words{Path: form.At("leaseReminderHours"), Face: ui.FieldModel{Label: "Remind before expiry, in hours", Optional: true, Width: "s",
+		Help: "Numbers separated by spaces, such as “24 1”; empty means no reminders."}},
 	form.Field{Path: form.At("leaseGraceHours"), Empty: form.EmptyText, Face: ui.FieldModel{Label: "Grace period in hours", Kind: ui.FieldNumber, Min: "0",
 		Help: "Time that stopped machines are kept before they are deleted. 0 deletes at once."}},
 	form.Field{Path: form.At("maxTokenDays"), Empty: form.EmptyNull, Face: ui.FieldModel{Label: "Maximum token lifetime in days", Kind: ui.FieldNumber, Min: "1", Optional: true,
 		Help: "Empty: no maximum. Existing tokens keep theirs."}},
 	form.Field{Path: form.At("automaticRepairs"), Face: ui.FieldModel{Label: "Automatic repairs", Kind: ui.FieldCheckbox,
 		Help: "Loom repairs by itself where a template or a cluster lets it. Without this it asks."}},
-	form.Field{Path: form.At("repairsPerDay"), Empty: form.EmptyText, Face: ui.FieldModel{Label: "Most automatic repairs in 24 hours", Kind: ui.FieldNumber, Min: "0"}},
+	form.Field{Path: form.At("repairsPerDay"), Empty: form.EmptyText, Face: ui.FieldModel{Label: "Maximum automatic repairs in 24 hours", Kind: ui.FieldNumber, Min: "0"}},
 )
 
 func (s *Server) adminSettings(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
@@ -50,7 +50,7 @@ func (s *Server) settingsPage(w http.ResponseWriter, r *http.Request, actor loom
 		return err
 	}
 	m := adminview.PageModel{
-		Title: "Settings", Intro: "What holds for all of the tenant. How long clusters of a template live is set in the template; here is what happens around the end.",
+		Title: "Settings", Intro: "These settings apply to the whole tenant. Templates set how long clusters live; here you set what happens when they expire.",
 		Calls: []ui.JSONCall{page.Call("read", http.MethodGet, "/v2/settings", ""), page.Call("change", http.MethodPatch, "/v2/settings", `{"requireLease":true}`)},
 		Parts: []templ.Component{
 			adminview.Form(adminview.FormModel{Action: route.AdminSettings(), Errors: shown.Errors, Button: "Save settings", Busy: "Saving…", Parts: shown.Parts()}),
