@@ -113,14 +113,16 @@ func (g *FleetGroup) Why() string {
 }
 
 // Summary counts the clusters by effect, the strongest first: "3 impossible, 380 restart".
-func (p *FleetPreview) Summary() string {
-	var counts []string
+func (p *FleetPreview) Summary() string { return effectsSummary(p.Counts) }
+
+func effectsSummary(counts map[Effect]int) string {
+	var parts []string
 	for _, e := range slices.Backward(Effects) {
-		if n := p.Counts[e]; n > 0 {
-			counts = append(counts, fmt.Sprintf("%d %s", n, e.Word()))
+		if n := counts[e]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, e.Word()))
 		}
 	}
-	return strings.Join(counts, ", ")
+	return strings.Join(parts, ", ")
 }
 
 // Strongest is the strongest effect. Clusters that no change can begin on now don't count: that
@@ -335,36 +337,39 @@ func (u *Clusters) previewBatch(ctx context.Context, actor loom.Actor, in Previe
 
 // previewMember works out the effect on one cluster.
 func (u *Clusters) previewMember(ctx context.Context, actor loom.Actor, in PreviewInput, cluster loom.Cluster, nodes []loom.Node, latest *loom.Operation, sum *fleetSum) error {
-	in, code, why := u.fleet.requestOf(in, cluster, nodes, latest)
+	c, code, why, err := u.changeOfMember(ctx, actor, u.fleet, in, cluster, nodes, latest)
 	switch {
+	case err != nil:
+		return err
 	case code == upToDate:
 		sum.unaffected(cluster, nodes)
-		return nil
 	case code != "":
 		sum.refused(cluster, nodes, code, why)
-		return nil
-	}
-	c, err := u.changeAt(ctx, actor, in, cluster, nodes)
-	if err == nil {
+	default:
 		sum.planned(cluster, nodes, c)
-		return nil
 	}
-	if code, why = refusal(cluster, err); code == "" {
-		return err
-	}
-	if code == upToDate {
-		sum.unaffected(cluster, nodes)
-		return nil
-	}
-	sum.refused(cluster, nodes, code, why)
 	return nil
+}
+
+// changeOfMember is the change of one of many clusters, or the code and the reason why there is none.
+// latest is the newest operation of the cluster that began.
+func (u *Clusters) changeOfMember(ctx context.Context, actor loom.Actor, f *fleet, in PreviewInput, cluster loom.Cluster, nodes []loom.Node, latest *loom.Operation) (c *change, code, why string, err error) {
+	in, code, why = f.requestOf(in, cluster, nodes, latest)
+	if code != "" {
+		return nil, code, why, nil
+	}
+	if c, err = u.changeAt(ctx, actor, in, cluster, nodes); err != nil {
+		if code, why = refusal(cluster, err); code != "" {
+			err = nil
+		}
+	}
+	return c, code, why, err
 }
 
 // upToDate is the code of a cluster on which a change has nothing to do.
 const upToDate = "up to date"
 
-// requestOf is the request for one of many clusters, or the code and the reason why there is none.
-// latest is the newest operation of the cluster that began.
+// requestOf is the request for one of many clusters, or why there is none, as changeOfMember says it.
 func (f *fleet) requestOf(in PreviewInput, cluster loom.Cluster, nodes []loom.Node, latest *loom.Operation) (of PreviewInput, code, why string) {
 	in.Cluster = cluster.ID
 	if why := cluster.WhyNot(in.Kind, latest); why != "" {

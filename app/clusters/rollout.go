@@ -65,6 +65,15 @@ func (v *RolloutView) Replaced() (n int) {
 	return n
 }
 
+// Effects counts the clusters by effect, the strongest first.
+func (v *RolloutView) Effects() string {
+	counts := map[Effect]int{EffectUnaffected: v.Unaffected}
+	for _, c := range v.Counts {
+		counts[Effect(c.Effect)] += c.Clusters
+	}
+	return effectsSummary(counts)
+}
+
 // Change says in a few words what the rollout does: "Update nginx to version 5".
 func (v *RolloutView) Change() string {
 	entries := v.Asked.Change.Change.Entries
@@ -328,19 +337,6 @@ func (u *Clusters) RolloutHeads(ctx context.Context, actor loom.Actor, number, m
 		return nil, err
 	}
 	return store.RolloutHeads(ctx, u.q, actor.Tenant, number, most)
-}
-
-// RolloutOf finds the rollout in which a cluster waits or is being changed, false where there is
-// none. NotFound for the cluster.
-func (u *Clusters) RolloutOf(ctx context.Context, actor loom.Actor, id loom.ClusterID) (store.RolloutPlace, bool, error) {
-	if err := u.see(ctx, actor, id); err != nil {
-		return store.RolloutPlace{}, false, err
-	}
-	places, err := store.RolloutPlaces(ctx, u.q, actor.Tenant, id)
-	if err != nil || len(places) == 0 || places[0].Status == loom.RolloutReady {
-		return store.RolloutPlace{}, false, err
-	}
-	return places[0], true, nil
 }
 
 // StartInput names what somebody saw of a rollout that he starts.

@@ -210,6 +210,7 @@ func TestRolloutRefuses(t *testing.T) {
 	bad := "colour:red"
 	for field, in := range map[string]clusters.RolloutInput{
 		"entries":              {Fleet: updateAll(role("web")), Settings: loom.DefaultRolloutSettings()},
+		"resources":            {Fleet: clusters.FleetInput{Change: clusters.PreviewInput{Kind: loom.ChangeUpdate}, Files: true}, Settings: loom.DefaultRolloutSettings()},
 		"settings.concurrency": webRollout(func(in *clusters.RolloutInput) { in.Settings.Concurrency = 0 }),
 		"waves[0]":             webRollout(func(in *clusters.RolloutInput) { in.Waves = []loom.Wave{{}} }),
 		"waves[1].q":           webRollout(func(in *clusters.RolloutInput) { in.Waves = []loom.Wave{{Rest: true}, {Q: &bad}} }),
@@ -254,6 +255,24 @@ func TestRolloutRefuses(t *testing.T) {
 	other.Tenant = "t2"
 	_, err = f.clusters.Rollout(f.ctx, other, v.Number)
 	wantKind(t, err, loom.NotFound)
+}
+
+// TestRolloutStopsWithoutItsVersion: where the version that it brings is withdrawn or deleted, a
+// rollout stops, says so, and goes on once the version is back.
+func TestRolloutStopsWithoutItsVersion(t *testing.T) {
+	t.Parallel()
+	f := fleet(t, 2, 3)
+	n := f.rollOut(webRollout(nil))
+	f.db.MustExec(`UPDATE catalog_versions SET released = false WHERE kind = 'services' AND name = 'web' AND version = 3`)
+	f.turn()
+	f.at(n, "stopped 1: waiting 2")
+	f.why(n, "version 3")
+	f.db.MustExec(`UPDATE catalog_versions SET released = true WHERE kind = 'services' AND name = 'web' AND version = 3`)
+	if _, err := f.clusters.ResumeRollout(f.ctx, f.admin(), n); err != nil {
+		t.Fatal(err)
+	}
+	f.turn()
+	f.at(n, "running 1: running 1, waiting 1")
 }
 
 // TestRolloutThatReplacesIsAllowedByName: who starts it says that machines are replaced.

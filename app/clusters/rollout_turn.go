@@ -230,6 +230,9 @@ func (u *Clusters) beginTurns(ctx context.Context, r loom.Rollout) error {
 		return err
 	}
 	f, err := u.readTurns(ctx, actor, asked)
+	if gone := loom.AsError(err); err != nil && gone.Kind == loom.NotFound {
+		return u.stopRunning(ctx, r, gone.Message)
+	}
 	if err != nil {
 		return err
 	}
@@ -285,15 +288,11 @@ func (u *Clusters) takeTurn(ctx context.Context, actor loom.Actor, r loom.Rollou
 	if err != nil {
 		return err
 	}
-	in, code, why := f.requestOf(in, cluster, nodes, latest)
-	if code != "" {
-		return u.passTurn(ctx, r, c, code, why)
-	}
-	made, err := u.changeAt(ctx, actor, in, cluster, nodes)
+	made, code, why, err := u.changeOfMember(ctx, actor, f, in, cluster, nodes, latest)
 	if err != nil {
-		if code, why = refusal(cluster, err); code == "" {
-			return err
-		}
+		return err
+	}
+	if code != "" {
 		return u.passTurn(ctx, r, c, code, why)
 	}
 	if why := made.differsFrom(c, r.Settings.Changed); why != "" {

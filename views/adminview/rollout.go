@@ -119,18 +119,7 @@ func (m *RolloutModel) facts() []ui.Def {
 	case s.Pause > 0:
 		pause = ui.Duration(time.Duration(s.Pause) * time.Second)
 	}
-	effects := map[string]int{}
-	for _, c := range m.Counts {
-		effects[c.Effect] += c.Clusters
-	}
-	effects[string(clusters.EffectUnaffected)] = m.Unaffected
-	var parts []string
-	for _, e := range clusters.Effects {
-		if n := effects[string(e)]; n > 0 {
-			parts = append([]string{strconv.Itoa(n) + " " + e.Word()}, parts...)
-		}
-	}
-	facts := []ui.Def{{Term: "Effect", Text: strings.Join(parts, ", ")}}
+	facts := []ui.Def{{Term: "Effect", Text: m.Effects()}}
 	if m.Asked.Q != "" {
 		facts = append(facts, ui.Def{Term: "Clusters", Text: m.Asked.Q, Mono: true})
 	}

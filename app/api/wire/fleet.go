@@ -40,7 +40,6 @@ func readFleet(o *lenient.Object) clusters.FleetInput {
 	} else {
 		readChange(o.Object("request"), &in.Change)
 	}
-	var drafts []clusters.Draft
 	o.EachOf("entries", func(_ int, e *lenient.Object) {
 		kind := loom.EntityKind(e.Text("kind"))
 		if !e.Has("entry") {
@@ -48,10 +47,9 @@ func readFleet(o *lenient.Object) clusters.FleetInput {
 			return
 		}
 		if draft, ok := readDraft(kind, e); ok {
-			drafts = append(drafts, draft)
+			in.Drafts = append(in.Drafts, draft)
 		}
 	})
-	in.Drafts = drafts
 	return in
 }
 
