@@ -42,7 +42,9 @@ type ClusterView struct {
 	// Deprecated are the versions that the cluster is made of and that carry a message to its
 	// owner.
 	Deprecated []store.VersionState
-	Lease      loom.LeaseLimits
+	// Rollout is the rollout that will change the cluster or changes it, number 0 for none.
+	Rollout ClusterRollout
+	Lease   loom.LeaseLimits
 	// LeaseNote is a sentence about the end of the lease, "" while there is none to say.
 	LeaseNote string
 	// Grace is how long the machines stay after the end of the lease.
@@ -53,6 +55,9 @@ type ClusterView struct {
 	// Leftovers are machines that a delete left behind, for administrators.
 	Leftovers []loom.Leftover
 }
+
+// ClusterRollout is the rollout that will change a cluster or changes it.
+type ClusterRollout = store.ClusterRollout
 
 // maxShownSkipped is how many tasks that were left out a cluster shows.
 const maxShownSkipped = 100
@@ -118,12 +123,12 @@ func (u *Clusters) overview(ctx context.Context, actor loom.Actor, id loom.Clust
 		return v, err
 	}
 	v.Lease = cluster.Template.Administration.Lease.Limits(cluster.Created, cluster.Expires)
-	return v, u.readVersionStates(ctx, &v)
+	return v, u.readNotices(ctx, &v)
 }
 
-// readVersionStates says which versions of the cluster's template and services are deprecated,
-// and whether there is a newer template.
-func (u *Clusters) readVersionStates(ctx context.Context, v *ClusterView) error {
+// readNotices says which versions of the cluster's template and services are deprecated, whether
+// there is a newer template, and which rollout will change the cluster.
+func (u *Clusters) readNotices(ctx context.Context, v *ClusterView) error {
 	if v.Status == loom.ClusterTerminated {
 		return nil
 	}
@@ -131,7 +136,8 @@ func (u *Clusters) readVersionStates(ctx context.Context, v *ClusterView) error 
 	for _, name := range sortedNames(v.Services) {
 		used = append(used, EntryVersion{Kind: loom.KindService, Name: name, Version: v.Services[name].Version})
 	}
-	states, err := store.VersionStates(ctx, u.kept, v.Owner.Tenant, used)
+	states, rollout, err := store.ClusterNotices(ctx, u.kept, v.Owner.Tenant, v.ID, used)
+	v.Rollout = rollout
 	for _, s := range states {
 		if s.Kind == loom.KindTemplate && s.Newest > s.Version {
 			v.NewerTemplate = s.Newest

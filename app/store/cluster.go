@@ -257,19 +257,46 @@ type VersionState struct {
 	Deprecation string `db:"deprecation"`
 }
 
-const versionStates = `
-SELECT w.kind, w.name, w.version, coalesce(max(v.version) FILTER (WHERE v.released), 0) AS newest,
-       coalesce(max(v.deprecation) FILTER (WHERE v.version = w.version), '') AS deprecation
-FROM unnest($2::text[], $3::text[], $4::int[]) WITH ORDINALITY AS w(kind, name, version, place)
-LEFT JOIN catalog_versions v ON v.tenant_id = $1 AND v.kind = w.kind AND v.name = w.name
-GROUP BY w.place, w.kind, w.name, w.version ORDER BY w.place`
+// ClusterRollout is the rollout that will change a cluster or changes it, 0 for none.
+type ClusterRollout struct {
+	Number int `db:"rollout"`
+	// Wave is that of the cluster.
+	Wave   int                       `db:"wave"`
+	Status loom.RolloutClusterStatus `db:"rollout_status"`
+	// Stopped says that it stopped, and begins nothing before it is resumed.
+	Stopped bool `db:"stopped"`
+}
 
-// VersionStates reads what became of versions of catalog entries, in the order given.
-func VersionStates(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, named []EntryVersion) ([]VersionState, error) {
+const clusterNotices = `
+SELECT w.kind, w.name, w.version, coalesce(max(v.version) FILTER (WHERE v.released), 0) AS newest,
+       coalesce(max(v.deprecation) FILTER (WHERE v.version = w.version), '') AS deprecation,
+       coalesce(r.number, 0) AS rollout, coalesce(r.wave, 0) AS wave, coalesce(r.status, '') AS rollout_status, coalesce(r.stopped, false) AS stopped
+FROM unnest($3::text[], $4::text[], $5::int[]) WITH ORDINALITY AS w(kind, name, version, place)
+LEFT JOIN catalog_versions v ON v.tenant_id = $1 AND v.kind = w.kind AND v.name = w.name
+LEFT JOIN (
+    SELECT r.number, rc.wave, rc.status, r.status = 'stopped' AS stopped FROM rollout_clusters rc JOIN rollouts r ON r.id = rc.rollout_id
+    WHERE rc.tenant_id = $1 AND rc.cluster_id = $2 AND rc.status IN ('waiting', 'running') AND r.status <> 'ready'
+) r ON true
+GROUP BY w.place, w.kind, w.name, w.version, r.number, r.wave, r.status, r.stopped ORDER BY w.place`
+
+// ClusterNotices reads what the owner of a cluster is to know: what became of the versions that
+// it is made of, in the order given, of which there is at least one; and the rollout that will
+// change it, once that was started.
+func ClusterNotices(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, id loom.ClusterID, named []EntryVersion) ([]VersionState, ClusterRollout, error) {
 	kinds, names, versions := columnsOf(named)
-	var states []VersionState
-	err := sqlx.SelectContext(ctx, q, &states, versionStates, tenant, pq.Array(kinds), pq.Array(names), pq.Array(versions))
-	return states, wrap(err, "read what became of %d versions", len(named))
+	var rows []struct {
+		VersionState
+		ClusterRollout
+	}
+	if err := sqlx.SelectContext(ctx, q, &rows, clusterNotices, tenant, int64(id), pq.Array(kinds), pq.Array(names), pq.Array(versions)); err != nil {
+		return nil, ClusterRollout{}, wrap(err, "read what became of %d versions, and the rollout of cluster %s", len(named), id)
+	}
+	var rollout ClusterRollout
+	states := make([]VersionState, len(rows))
+	for i, row := range rows {
+		states[i], rollout = row.VersionState, row.ClusterRollout
+	}
+	return states, rollout, nil
 }
 
 func columnsOf(named []EntryVersion) (kinds, names []string, versions []int64) {

@@ -104,24 +104,17 @@ func OpenRollouts(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) 
 	return n, wrap(err, "count open rollouts")
 }
 
-// RolloutPlace is where a cluster stands in a rollout.
+// RolloutPlace names a cluster that waits or runs in a rollout, with the number of that.
 type RolloutPlace struct {
-	// Rollout is the number of the rollout, with its status, its present wave and what it waits for.
-	Rollout     int                       `db:"number"`
-	Status      loom.RolloutStatus        `db:"status"`
-	Present     int                       `db:"present"`
-	Why         string                    `db:"why"`
-	Cluster     loom.ClusterID            `db:"cluster_id"`
-	ClusterName string                    `db:"name"`
-	Wave        int                       `db:"wave"`
-	State       loom.RolloutClusterStatus `db:"state"`
+	Rollout     int    `db:"number"`
+	ClusterName string `db:"name"`
 }
 
 // RolloutPlaces finds those of the clusters that wait or run in a rollout, by name.
 func RolloutPlaces(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, clusters ...loom.ClusterID) ([]RolloutPlace, error) {
 	places := []RolloutPlace{}
 	err := sqlx.SelectContext(ctx, q, &places, `
-SELECT r.number, r.status, r.wave AS present, r.why, rc.cluster_id, c.name, rc.wave, rc.status AS state
+SELECT r.number, c.name
 FROM rollout_clusters rc JOIN rollouts r ON r.id = rc.rollout_id JOIN clusters c ON c.id = rc.cluster_id
 WHERE rc.tenant_id = $1 AND rc.cluster_id = ANY ($2) AND rc.status IN ('waiting', 'running') ORDER BY c.name, c.id`, tenant, idArray(clusters))
 	return places, wrap(err, "find the rollouts of %d clusters", len(clusters))
@@ -252,7 +245,7 @@ type RolloutClusterList struct {
 }
 
 // RolloutClusters reads a page of the clusters of a rollout, in the order of their turns; those
-// left out come first. Invalid for a cursor of another list.
+// left out come last. Invalid for a cursor of another list.
 func RolloutClusters(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, number int, f RolloutClusterFilter, p loom.Page) (RolloutClusterList, error) {
 	var b binder
 	conditions := []string{"r.tenant_id = " + b.add(tenant), "r.number = " + b.add(number)}

@@ -274,9 +274,9 @@ var trespassers = map[string]trespasser{
 		c, err := store.CountClusters(ctx, q, t, store.ClusterFilter{}, store.ClusterFacets{}, "")
 		return leak(c.All+c.Terminated > 0), err
 	}),
-	"VersionStates": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
-		states, err := store.VersionStates(ctx, tx, t, []store.EntryVersion{{Kind: loom.KindService, Name: mark, Version: 1}})
-		return leak(err == nil && (states[0].Newest > 0 || states[0].Deprecation != "")), err
+	"ClusterNotices": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		states, rollout, err := store.ClusterNotices(ctx, tx, t, 1, []store.EntryVersion{{Kind: loom.KindService, Name: mark, Version: 1}})
+		return leak(err == nil && (states[0].Newest > 0 || states[0].Deprecation != "" || rollout.Number > 0)), err
 	},
 	"ClusterIDs": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 		ids, err := store.ClusterIDs(ctx, tx, t, store.ClusterFilter{})

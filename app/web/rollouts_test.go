@@ -17,9 +17,13 @@ var aRollout = regexp.MustCompile(`^/admin/rollouts/\d+$`)
 func TestRolloutByForms(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
-	for _, name := range []string{"shop", "blog", "wiki"} {
-		w.finish(w.create(name, 2), loom.ClusterActive)
+	var shop string
+	for _, name := range []string{"wiki", "blog", "shop"} { // of which the last one gets the last turn
+		op := w.create(name, 2)
+		w.finish(op, loom.ClusterActive)
+		shop = route.Cluster(op.Cluster)
 	}
+	w.get("ana", shop).is(http.StatusOK).lacks("Rollout")
 	w.get("ana", route.AdminRollouts()).is(http.StatusForbidden)
 	w.get("admin", route.AdminRollouts()).is(http.StatusOK, "There are no rollouts yet")
 	nginx, _, err := w.catalog.Entry(w.ctx, w.actor("admin"), loom.KindService, "nginx", 0)
@@ -42,6 +46,8 @@ func TestRolloutByForms(t *testing.T) {
 	w.press("admin", at, "Start rollout").goesTo(at)
 	w.get("admin", at).is(http.StatusOK, "Running").lacks("Start rollout")
 	w.press("admin", at, "Stop").goesTo(at)
+	w.get("ana", shop).is(http.StatusOK, "Rollout 1", "will change this cluster in wave 2, once it is resumed.").lacks(at)
+	w.get("admin", shop).is(http.StatusOK, `<a href="/admin/rollouts/1">Rollout 1</a>`)
 	w.get("admin", at).is(http.StatusOK, "Stopped by admin.")
 	w.press("admin", at, "Resume").goesTo(at)
 	w.db.MustExec(`UPDATE rollout_clusters SET status = 'done' WHERE wave = 1`)

@@ -34,6 +34,8 @@ type HeadModel struct {
 	OpenFirst, ScaleFirst bool
 	// Newer says what an update would be for, nil for nothing.
 	Newer *NewerNotice
+	// RolloutHref is where the rollout is that will change the cluster, "" for who may not see it.
+	RolloutHref string
 	// Actions is what else can be done, nothing for a cluster that is gone.
 	Actions []ui.MenuItem
 	// Extend prolongs the lease beside the note about its end.
@@ -426,6 +428,17 @@ type IncidentRow struct {
 	Text, Said           string
 	Repair, RepairWhyNot string
 	Ask                  RepairAsk
+}
+
+// rolloutWill says what a rollout does to the cluster, after its name.
+func rolloutWill(r clusters.ClusterRollout) string {
+	switch {
+	case r.Status == loom.RolloutRuns:
+		return "is changing this cluster."
+	case r.Stopped:
+		return "will change this cluster in wave " + strconv.Itoa(r.Wave) + ", once it is resumed."
+	}
+	return "will change this cluster in wave " + strconv.Itoa(r.Wave) + "."
 }
 
 // NewerNotice says that a newer template is available, or that a version that the cluster is made

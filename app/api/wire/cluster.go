@@ -61,7 +61,15 @@ type Cluster struct {
 	Health      *Health            `json:"health,omitempty"`
 	Repair      *loom.RepairPolicy `json:"repair,omitempty" description:"What Loom may repair by itself where that differs from the template."`
 	Skipped     []SkippedTask      `json:"skipped,omitempty" description:"Skipped tasks that no later operation ran, the first 100."`
+	Rollout     *ClusterRollout    `json:"rollout,omitempty" description:"The rollout that will change the cluster or changes it; administrators make them."`
 	Leftovers   []Leftover         `json:"leftovers,omitempty" description:"Leftover machines that Loom keeps trying to delete; for administrators."`
+}
+
+// ClusterRollout is a rollout, as a cluster names the one that it is in.
+type ClusterRollout struct {
+	Number int                       `json:"number"`
+	Wave   int                       `json:"wave" description:"That of the cluster."`
+	Status loom.RolloutClusterStatus `json:"status" enum:"waiting,running"`
 }
 
 // SkippedTask is a task that somebody left out and that no later operation ran.
@@ -96,6 +104,9 @@ func NewCluster(v clusters.ClusterView) Cluster {
 	}
 	if v.Repair != (loom.RepairPolicy{}) {
 		c.Repair = &v.Repair
+	}
+	if r := v.Rollout; r.Number > 0 {
+		c.Rollout = &ClusterRollout{r.Number, r.Wave, r.Status}
 	}
 	if v.Latest != nil {
 		op := NewOperation(*v.Latest)

@@ -205,6 +205,9 @@ func (s *Server) clusterHead(actor loom.Actor, v clusters.ClusterView, tab strin
 		}
 	}
 	m.Newer = newerOf(v)
+	if v.Rollout.Number > 0 && actor.May(loom.Operate.Reading(), actor.InTenant()) == nil {
+		m.RolloutHref = route.AdminRollout(v.Rollout.Number)
+	}
 	for _, t := range clusterTabs {
 		href := route.Cluster(v.ID)
 		if t.word != "" {
