@@ -109,6 +109,14 @@ func (m *RolloutModel) changed() bool {
 	return m.Clusters(loom.RolloutDone, loom.RolloutFailed, loom.RolloutUndone) > 0
 }
 
+// why is what the rollout waits for or why it stopped, which a time follows where it ends by itself.
+func (m *RolloutModel) why() string {
+	if m.Until.IsZero() {
+		return m.Why
+	}
+	return strings.TrimSuffix(m.Why, ".") + ","
+}
+
 // facts are what is to be known of the whole rollout.
 func (m *RolloutModel) facts() []ui.Def {
 	s := m.Settings

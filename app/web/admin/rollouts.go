@@ -61,7 +61,7 @@ func (s *Server) adminRollouts(w http.ResponseWriter, r *http.Request, actor loo
 		state := adminview.RolloutState(v.Status)
 		why := v.Why
 		if v.Status == loom.RolloutRunning && why == "" {
-			why = fmt.Sprintf("wave %d of %d", v.Wave, v.Waves)
+			why = fmt.Sprintf("Wave %d of %d", v.Wave, v.Waves)
 		}
 		grid.Rows = append(grid.Rows, []adminview.Cell{
 			{Text: rolloutName(v.Number), Href: route.AdminRollout(v.Number)}, {Text: v.Change(), Sub: v.Asked.Q}, {State: &state, Sub: why},
@@ -120,38 +120,36 @@ func readRolloutChange(q url.Values) (rolloutChange, bool) {
 func (c rolloutChange) edit() form.Edit {
 	defaults := loom.DefaultRolloutSettings()
 	doc := rolloutForm{Kind: string(loom.ChangeUpdate), Waves: []string{"1", "10%", "rest"}, Minutes: defaults.Pause / 60, Days: []string{}, Settings: wire.RolloutSettings(defaults)}
-	kind := form.Part(form.Note{Component: adminview.Text(c.says)})
+	change := []form.Part{form.Note{Component: adminview.Text(c.says)}}
 	if c.kind == "" {
-		kind = form.Row{Parts: []form.Part{
+		change = []form.Part{
 			form.Field{Path: form.At("kind"), Face: ui.FieldModel{Label: "Change", Kind: ui.FieldSelect, Width: "m",
 				Options: page.Options("", string(loom.ChangeUpdate), "Update to the newest versions", string(loom.ChangeRestart), "Restart all services", string(loom.ChangeConfigure), "Change the config")}},
 			form.Field{Path: form.At("configPatch"), Face: ui.FieldModel{Label: "Config change", Kind: ui.FieldText, Mono: true, Optional: true, Placeholder: `{"nginx": {"port": 8081}}`, Help: "JSON that is merged into the config of each cluster; only for “Change the config”."}},
-		}}
+		}
 	}
 	setting := func(name string, face ui.FieldModel) form.Part {
 		return form.Field{Path: form.At("settings", name), Face: face}
 	}
-	return form.Of(kind,
+	return form.Of(append(change,
 		form.Field{Path: form.At("q"), Face: ui.FieldModel{Label: "Only these clusters", Width: "l", Optional: true, Placeholder: "label:team=web -owner:ana", Help: "A search as in the list of clusters. Leave it empty for all clusters."}},
 		form.Words{Path: form.At("waves"), Face: ui.FieldModel{Label: "Waves", Width: "m", Help: "Numbers of clusters, percentages, and “rest”. The smallest clusters come first."}},
+		form.Field{Path: form.At("minutes"), Face: ui.FieldModel{Label: "Pause between waves, in minutes", Kind: ui.FieldNumber, Width: "s"}},
+		setting("confirm", ui.FieldModel{Label: "Wait for me before each wave", Kind: ui.FieldCheckbox}),
 		form.Row{Parts: []form.Part{
-			form.Field{Path: form.At("minutes"), Face: ui.FieldModel{Label: "Pause between waves, in minutes", Kind: ui.FieldNumber, Width: "s"}},
-			setting("confirm", ui.FieldModel{Label: "Wait for me before each wave", Kind: ui.FieldCheckbox}),
-		}},
-		form.Row{Parts: []form.Part{
-			setting("concurrency", ui.FieldModel{Label: "Clusters at the same time", Kind: ui.FieldNumber, Width: "s"}),
+			setting("concurrency", ui.FieldModel{Label: "Clusters at the same time", Kind: ui.FieldNumber, Width: "s", Help: "Others wait for their turn."}),
 			setting("maxFailed", ui.FieldModel{Label: "Clusters that may fail", Kind: ui.FieldNumber, Width: "s", Help: "One more, and the rollout stops."}),
 		}},
 		form.Fold{Title: "Window and changed clusters", Key: "more", Parts: []form.Part{
-			form.Picker{Path: form.At("days"), Legend: "Days", Help: "None chosen means every day.", Choices: weekdays},
+			form.Picker{Path: form.At("days"), Legend: "Days", Help: "Operations begin only within this window. Leave it empty for any time; choose no days for every day. Without a time zone, times are UTC.", Choices: weekdays},
 			form.Row{Parts: []form.Part{
-				form.Field{Path: form.At("from"), Face: ui.FieldModel{Label: "From", Width: "s", Optional: true, Placeholder: "22:00", Help: "Operations begin only within the window. Leave both empty for any time."}},
+				form.Field{Path: form.At("from"), Face: ui.FieldModel{Label: "From", Width: "s", Optional: true, Placeholder: "22:00"}},
 				form.Field{Path: form.At("to"), Face: ui.FieldModel{Label: "To", Width: "s", Optional: true, Placeholder: "04:00"}},
-				setting("timezone", ui.FieldModel{Label: "Time zone", Width: "s", Optional: true, Placeholder: "Europe/Berlin", Help: "UTC if empty."}),
+				setting("timezone", ui.FieldModel{Label: "Time zone", Width: "s", Optional: true, Placeholder: "Europe/Berlin"}),
 			}},
 			setting("changed", ui.FieldModel{Label: "Clusters that changed since", Kind: ui.FieldSelect, Width: "m", Options: page.Options("", string(loom.RolloutSkip), "Skip them", string(loom.RolloutReplan), "Change them if the effect is no stronger")}),
 		}},
-	).Over(doc)
+	)...).Over(doc)
 }
 
 // read turns what was filled in into a request.
