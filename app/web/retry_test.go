@@ -37,7 +37,7 @@ func TestWhatIsTriedAgainIsSeen(t *testing.T) {
 		w.tryAgain(ref, "hello.sh exited with 1")
 	}
 	for _, at := range []string{route.OperationGraph(op), route.OperationTasks(op)} {
-		page := w.get("ana", at).is(200, "2 complete, 2 retrying", "2 tasks are retried.", "Log of attempt 1", "(attempt 2). Hello.sh exited with 1.", ">Retrying<")
+		page := w.get("ana", at).is(200, "2 complete, 2 retrying", "2 tasks are retried.", "Log of attempt 1", "(attempt 2). hello.sh exited with 1.", ">Retrying<")
 		for _, ref := range []loom.TaskRef{one, two} {
 			page.has(`href="`+route.Task(ref)+`"`, `href="`+route.TaskAttempt(ref, 1)+`#log"`)
 		}
