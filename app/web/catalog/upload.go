@@ -203,7 +203,7 @@ func (s *Server) storeFile(r *http.Request, actor loom.Actor, file *multipart.Fi
 }
 
 // toRelease reports whether a file that was just stored waits for a release.
-func toRelease(r loom.Resource) bool { return r.Version > 1 }
+func toRelease(r loom.Resource) bool { return r.Status() == loom.ResourceStaged }
 
 // tellStored adds to what is said of a save which files were stored with it.
 func tellStored(said httpx.Flash, stored map[string]loom.Resource) httpx.Flash {
