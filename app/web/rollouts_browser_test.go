@@ -48,26 +48,38 @@ func TestRolloutByKeyboard(t *testing.T) {
 		return "form[action='" + route.AdminRolloutVerb(1, word) + "'] button[type=submit]"
 	}
 	b.Inspect("a rollout that is ready", 390, 320)
-	advance := func() {
+	turn := func() {
 		w.db.MustExec(`UPDATE rollouts SET next_at = now() WHERE next_at IS NOT NULL`) // not a second later
 		w.must(w.clusters.AdvanceRollouts(w.ctx))
 	}
+	change := func() {
+		turn()
+		var running []loom.ClusterID
+		w.must(w.db.Select(&running, `SELECT cluster_id FROM operations WHERE ended_at IS NULL`))
+		for _, id := range running {
+			w.finish(loom.OperationRef{Cluster: id}, loom.ClusterActive)
+		}
+		turn()
+	}
 	hands.Activate("start", verb("start"))
 	b.WaitText("Started rollout 1.")
-	advance()
-	b.WaitText("Wave 2 begins after the pause.") // another description has no tasks
+	change()
+	b.WaitText("Wave 2 begins after the pause,")
 	b.Inspect("a rollout that runs", 390, 320)
 	hands.Activate("stop", verb("stop"))
 	b.WaitText("Stopped by admin.")
 	b.Inspect("a rollout that stopped", 390, 320)
 	hands.Activate("resume", verb("resume"))
 	b.WaitFor(verb("stop"))
-	advance()
-	for _, waits := range []string{"Wave 2 begins after the pause.", "Wave 3 begins after the pause."} {
+	turn()
+	for _, waits := range []string{"Wave 2 begins after the pause,", "Wave 3 begins after the pause,"} {
 		b.WaitText(waits)
 		hands.Activate("begin the wave", verb("continue"))
-		b.WaitGone(verb("continue"))
-		advance()
+		b.Wait("the press", func() (pressed bool) {
+			w.must(w.db.Get(&pressed, `SELECT continued FROM rollouts`))
+			return pressed
+		})
+		change()
 	}
 	b.WaitText("Complete")
 	if b.URL() != url+at {
