@@ -409,6 +409,21 @@ func TestRolloutActsAsItsStarter(t *testing.T) {
 	}
 }
 
+// TestRolloutCountsAllFailures: operations that fail after a rollout stopped count too.
+func TestRolloutCountsAllFailures(t *testing.T) {
+	t.Parallel()
+	f := fleet(t, 2, 2)
+	n := f.rollOut(webRollout(func(in *clusters.RolloutInput) { in.Waves = []loom.Wave{{Rest: true}} }))
+	f.turn()
+	f.db.MustExec(`UPDATE operations SET status = 'failed', ended_at = now() WHERE cluster_id = $1 AND number = 2`, int64(f.ids[0]))
+	f.turn()
+	f.why(n, "1 cluster failed.")
+	f.db.MustExec(`UPDATE operations SET status = 'failed', ended_at = now() WHERE cluster_id = $1 AND number = 2`, int64(f.ids[1]))
+	f.turn()
+	f.at(n, "stopped 1: failed 2")
+	f.why(n, "2 clusters failed.")
+}
+
 // TestAbortedRollout aborts the operations that run.
 func TestAbortedRollout(t *testing.T) {
 	t.Parallel()

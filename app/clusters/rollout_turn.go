@@ -82,7 +82,11 @@ func (u *Clusters) judgeRollout(ctx context.Context, tenant loom.TenantID, numbe
 		if err != nil {
 			return r, err
 		}
+		because := r.Status == loom.RolloutStopped && r.Why == tooManyFailed(&r)
 		r.Failures += ended[loom.RolloutFailed] + ended[loom.RolloutUndone]
+		if because {
+			r.Why = tooManyFailed(&r)
+		}
 		counts, err := store.RolloutCounts(ctx, tx, tenant, number)
 		if err != nil {
 			return r, err
