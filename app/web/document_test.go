@@ -201,6 +201,7 @@ func (w *clusterWorld) documentValues() map[string]string {
 	w.must(err)
 	preview, err := w.clusters.Preview(w.ctx, w.actor("admin"), clusters.PreviewInput{Kind: loom.ChangeDelete, Cluster: ref.Cluster})
 	w.must(err)
+	w.active("blog", 2) // which a rollout can change
 	rollout, err := w.clusters.MakeRollout(w.ctx, w.actor("admin"), clusters.RolloutInput{Fleet: clusters.FleetInput{Change: clusters.PreviewInput{Kind: loom.ChangeRestart}}, Settings: loom.DefaultRolloutSettings()})
 	w.must(err)
 	var node string
