@@ -104,7 +104,7 @@ func planImport(ctx context.Context, base, token string, body []byte) ([]byte, h
 	client := http.Client{Timeout: planPatience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	answer, err := client.Do(request)
 	if err != nil {
-		return nil, nil, fmt.Errorf("Loom can't be reached: %w", err) //nolint:staticcheck // a name
+		return nil, nil, fmt.Errorf("reach Loom: %w", err)
 	}
 	defer answer.Body.Close() //nolint:errcheck // read to the end or given up
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxPlanAnswer+1))

@@ -51,7 +51,7 @@ func TestCatalogPlanRefuses(t *testing.T) {
 		"no token":         {good, []string{closed}, 1, "LOOM_TOKEN is not set"},
 		"no such folder":   {filepath.Join(good, "none"), []string{closed, token}, 1, "no such file or directory"},
 		"no catalog":       {folder(map[string]int{"README.md": 1}), []string{closed, token}, 1, "holds no folder of a catalog"},
-		"no server":        {good, []string{closed, token}, 1, "can't be reached"},
+		"no server":        {good, []string{closed, token}, 1, "reach Loom"},
 		"not a URL":        {good, []string{"LOOM_URL=localhost", token}, 1, "LOOM_URL is no URL"},
 		"link":             {linked, []string{closed, token}, 2, "services/db.json is no plain file"},
 		"link to a folder": {linkedKind, []string{closed, token}, 2, "imagetypes is no plain folder"},
