@@ -151,6 +151,8 @@ type fleet struct {
 	release bool
 	// operations are, of a rollback, those that are rolled back.
 	operations map[loom.ClusterID]int
+	// done are, of a rollout that is resumed, its own operations on clusters that get another turn.
+	done map[loom.ClusterID]int
 }
 
 // FleetPreview works out what a change would do to each cluster, as a preview of that cluster alone
@@ -377,7 +379,7 @@ func (f *fleet) requestOf(in PreviewInput, cluster loom.Cluster, nodes []loom.No
 	}
 	if in.Kind == loom.ChangeRollback {
 		in.Change.Operation = f.operations[cluster.ID]
-		if latest != nil && latest.Ref.Number != in.Change.Operation {
+		if latest != nil && latest.Ref.Number != in.Change.Operation && latest.Ref.Number != f.done[cluster.ID] {
 			return in, "state", fmt.Sprintf("Operation %d came after operation %d.", latest.Ref.Number, in.Change.Operation)
 		}
 	}

@@ -547,3 +547,38 @@ func TestRolloutDoesWhatWasShown(t *testing.T) {
 		t.Errorf("only %d clusters were changed", changed)
 	}
 }
+
+// TestRolloutDoesNothingTwice: a cluster whose failed operation somebody retried is done once the
+// rollout is resumed, whatever kind of change it is.
+func TestRolloutDoesNothingTwice(t *testing.T) {
+	t.Parallel()
+	f := fleet(t, 2)
+	n := f.rollOut(webRollout(nil))
+	f.turn()
+	f.m.run(nil)
+	f.turn()
+	f.at(n, "complete 1: done 1")
+	for _, in := range []clusters.FleetInput{
+		{Change: clusters.PreviewInput{Kind: loom.ChangeRollback}, Rollout: n},
+		{Change: clusters.PreviewInput{Kind: loom.ChangeRestart}},
+	} {
+		second := f.rollOut(clusters.RolloutInput{Fleet: in, Settings: webRollout(nil).Settings})
+		f.turn()
+		f.m.run(fault(loom.ActionStart, "web"))
+		f.turn()
+		f.at(second, "stopped 1: failed 1")
+		failed := f.latest(f.ids[0])
+		if _, err := f.retryOf(f.ana(), failed.Ref, clusters.ChangeInput{}); err != nil {
+			t.Fatal(err)
+		}
+		f.m.run(nil)
+		if _, err := f.clusters.ResumeRollout(f.ctx, f.admin(), second); err != nil {
+			t.Fatal(err)
+		}
+		f.turn()
+		f.at(second, "complete 1: done 1")
+		if op := f.latest(f.ids[0]); op.Ref.Number != failed.Ref.Number+1 {
+			t.Errorf("%s: operation %d came after the retry", in.Change.Kind, op.Ref.Number)
+		}
+	}
+}

@@ -233,7 +233,7 @@ func (u *Clusters) beginTurns(ctx context.Context, r loom.Rollout) error {
 	if err != nil {
 		return err
 	}
-	f, err := u.readTurns(ctx, actor, asked)
+	f, err := u.readTurns(ctx, actor, r, asked, waiting)
 	if gone := loom.AsError(err); err != nil && gone.Kind == loom.NotFound {
 		return u.stopRunning(ctx, r, gone.Message)
 	}
@@ -262,10 +262,15 @@ func (u *Clusters) waitingTurns(ctx context.Context, r loom.Rollout) ([]loom.Rol
 	return store.RolloutClustersWith(ctx, u.q, r.Tenant, r.Number, loom.RolloutWaits, r.Wave, r.Settings.Concurrency-len(running))
 }
 
-// readTurns reads what the turns of a rollout need of the catalog and of another rollout.
-func (u *Clusters) readTurns(ctx context.Context, actor loom.Actor, asked RolloutRequest) (*fleet, error) {
-	f := &fleet{}
-	var err error
+// readTurns reads what the turns of a rollout need of the catalog, of another rollout, and of what
+// it did itself on clusters that get another turn.
+func (u *Clusters) readTurns(ctx context.Context, actor loom.Actor, r loom.Rollout, asked RolloutRequest, waiting []loom.RolloutCluster) (f *fleet, err error) {
+	f = &fleet{}
+	if slices.ContainsFunc(waiting, func(c loom.RolloutCluster) bool { return c.Operation > 0 }) {
+		if f.done, err = store.ChangedByRollout(ctx, u.q, actor.Tenant, r.Number); err != nil {
+			return nil, err
+		}
+	}
 	switch asked.Change.Kind {
 	case loom.ChangeRollback:
 		f.operations, err = store.ChangedByRollout(ctx, u.q, actor.Tenant, asked.Rollout)
@@ -287,6 +292,9 @@ func (u *Clusters) takeTurn(ctx context.Context, actor loom.Actor, r loom.Rollou
 	latest, err := lastBegun(ctx, u.q, cluster)
 	if err != nil {
 		return err
+	}
+	if latest != nil && latest.Ref.Number == f.done[c.Cluster] && latest.Status == loom.OperationComplete {
+		return u.passTurn(ctx, r, c, upToDate, "") // somebody retried what had failed
 	}
 	nodes, err := u.members(ctx, cluster, in.Kind)
 	if err != nil {
