@@ -149,6 +149,12 @@ func (w *pagesWorld) hook() {
 	w.admin.call("POST", "/v2/hooks", map[string]any{"name": "tell", "url": listener.URL, "events": []string{"start", "success", "failure"}}, nil)
 }
 
+// insertRollout stores a rollout that stopped and has no clusters.
+const insertRollout = `
+INSERT INTO rollouts (tenant_id, number, kind, request, settings, hash, status, why, wave, waves, unaffected, created_by, started_by, started_at)
+	SELECT t.id, (SELECT count(*) + 1 FROM rollouts), 'restart', '{"Change": {"Kind": "restart"}, "Waves": []}', '{"concurrency": 5, "maxFailed": 0, "pause": 600, "changed": "skip", "windows": []}',
+		'x', 'stopped', 'Stopped by admin.', 1, 1, 0, 'admin', 'admin', now() FROM tenants t WHERE t.name = 'demo' RETURNING number::text`
+
 // office fills what stands in no cluster.
 func (w *pagesWorld) office() {
 	w.t.Helper()
@@ -158,6 +164,7 @@ func (w *pagesWorld) office() {
 		return text
 	}
 	w.names["hook"] = one(`SELECT min(id)::text FROM hooks`)
+	w.names["rollout"] = one(insertRollout)
 	w.names["{delivery}"] = one(`SELECT id::text FROM hook_deliveries LIMIT 1`)
 	w.names["{token}"] = one(`SELECT min(id)::text FROM tokens WHERE tenant_id = (SELECT id FROM tenants WHERE name = 'demo') AND user_id = 'user'`)
 	w.names["own token"] = one(`SELECT min(id)::text FROM tokens WHERE tenant_id = (SELECT id FROM tenants WHERE name = 'demo') AND user_id = 'admin'`)

@@ -34,7 +34,7 @@ func (s *Server) Documents(get func(string, page.Document)) {
 		Calls:   []page.DocumentCall{page.APICall("Make one", http.MethodPost, "/v2/rollouts", `{"kind":"update"}`)}})
 	get(route.AdminRolloutNew(), page.Document{Path: "/v2/rollouts", List: true, Fresh: true, Calls: []page.DocumentCall{page.APICall("Make one", http.MethodPost, "/v2/rollouts", `{"kind":"update"}`)}})
 	for _, end := range []string{"", "/{verb}"} {
-		get(route.AdminRollouts()+"/{id}"+end, page.Document{Path: rollout, Calls: []page.DocumentCall{page.APICall("Stop", http.MethodPost, rollout+"/stop", ""), page.APICall("Abort", http.MethodPost, rollout+"/abort", "")}})
+		get(route.AdminRollouts()+"/{id}"+end, page.Document{Path: rollout, Calls: []page.DocumentCall{page.APICall("Abort", http.MethodPost, rollout+"/abort", "")}})
 	}
 	get(route.AdminRollouts()+"/{id}/clusters", page.Document{Path: rollout + "/clusters", List: true, Fresh: true, Query: page.SameParams("wave", "status"),
 		Columns: []string{"id=id", "name=name", "wave=wave", "effect=effect", "status=status", "note=note", "operation=operationId", "ended=@endTime"}})

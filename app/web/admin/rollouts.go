@@ -141,7 +141,7 @@ func (c rolloutChange) edit() form.Edit {
 			setting("maxFailed", ui.FieldModel{Label: "Clusters that may fail", Kind: ui.FieldNumber, Width: "s", Help: "One more, and the rollout stops."}),
 		}},
 		form.Fold{Title: "Window and changed clusters", Key: "more", Parts: []form.Part{
-			form.Picker{Path: form.At("days"), Legend: "Days", Help: "Operations begin only within this window. Leave it empty for any time; choose no days for every day. Without a time zone, times are UTC.", Choices: weekdays},
+			form.Picker{Path: form.At("days"), Legend: "Days", Help: "Operations begin only within this window. Leave it empty for any time; choose no days for every day. Without a time zone, times are universal time.", Choices: weekdays},
 			form.Row{Parts: []form.Part{
 				form.Field{Path: form.At("from"), Face: ui.FieldModel{Label: "From", Width: "s", Optional: true, Placeholder: "22:00"}},
 				form.Field{Path: form.At("to"), Face: ui.FieldModel{Label: "To", Width: "s", Optional: true, Placeholder: "04:00"}},
@@ -288,10 +288,9 @@ func (s *Server) rolloutPage(w http.ResponseWriter, r *http.Request, actor loom.
 	if err != nil {
 		return err
 	}
-	state := adminview.RolloutState(v.Status)
 	shown := adminview.RolloutModel{RolloutView: v, Heads: heads, Now: s.Now(), Confirm: v.Replaced(), Errors: errs}
 	path := "/v2/rollouts/" + strconv.Itoa(n)
-	m := adminview.PageModel{Title: v.Change() + " #" + strconv.Itoa(n), State: &state, Parts: []templ.Component{adminview.Rollout(shown)},
+	m := adminview.PageModel{Title: v.Change() + " #" + strconv.Itoa(n), Parts: []templ.Component{adminview.Rollout(shown)},
 		Calls: []ui.JSONCall{page.Call("read", http.MethodGet, path, ""), page.Call("clusters", http.MethodGet, path+"/clusters", "")}}
 	frame := rolloutsFrame(v.Change(), ui.Crumb{Label: rolloutName(n)})
 	if status != http.StatusOK || v.Status == loom.RolloutReady {
