@@ -17,8 +17,9 @@ const (
 	// rolloutHold is how long a scheduler has a rollout for itself: if it is killed, another goes
 	// on after that.
 	rolloutHold = 30 * time.Second
-	// rolloutPace is how often a rollout is looked at.
-	rolloutPace = time.Second
+	// rolloutPace is how soon after a look a rollout is due again: before a scheduler looks the next
+	// time, a second later.
+	rolloutPace = 500 * time.Millisecond
 	// rolloutsATurn is how many rollouts a call of AdvanceRollouts looks at.
 	rolloutsATurn = 50
 	// busyFor is how long a rollout waits for a cluster on which another operation runs.
