@@ -331,7 +331,7 @@ func (u *Clusters) RolloutClusters(ctx context.Context, actor loom.Actor, number
 }
 
 // RolloutHeads reads some clusters of each wave of a rollout, those that failed and those that run
-// first. NotFound.
+// first; none of a rollout that is not there.
 func (u *Clusters) RolloutHeads(ctx context.Context, actor loom.Actor, number, most int) ([]loom.RolloutCluster, error) {
 	if err := actor.May(loom.Operate.Reading(), actor.InTenant()); err != nil {
 		return nil, err
@@ -346,7 +346,7 @@ type StartInput struct {
 	Replace bool
 }
 
-// StartRollout lets a rollout begin that is ready. Errors: NotFound; Invalid without the hash, and
+// StartRollout starts a rollout that is ready. Errors: NotFound; Invalid without the hash, and
 // where machines are replaced and nobody allows that; Conflict for another hash or status.
 func (u *Clusters) StartRollout(ctx context.Context, actor loom.Actor, number int, in StartInput) (RolloutView, error) {
 	if in.Hash == "" {
@@ -369,7 +369,7 @@ func (u *Clusters) StartRollout(ctx context.Context, actor loom.Actor, number in
 	})
 }
 
-// StopRollout lets nothing more of a rollout begin; what runs goes on to its end. Errors: NotFound;
+// StopRollout begins nothing more of a rollout; operations that run continue. Errors: NotFound;
 // Conflict for one that does not run.
 func (u *Clusters) StopRollout(ctx context.Context, actor loom.Actor, number int) (RolloutView, error) {
 	return u.steer(ctx, actor, number, "stop", []loom.RolloutStatus{loom.RolloutRunning}, func(_ *sqlx.Tx, r *loom.Rollout) error {
@@ -378,7 +378,7 @@ func (u *Clusters) StopRollout(ctx context.Context, actor loom.Actor, number int
 	})
 }
 
-// ResumeRollout lets a stopped rollout go on, as the actor. Clusters that failed get another turn.
+// ResumeRollout continues a stopped rollout, as the actor. Clusters that failed get another turn.
 // Errors: NotFound; Conflict for one that did not stop.
 func (u *Clusters) ResumeRollout(ctx context.Context, actor loom.Actor, number int) (RolloutView, error) {
 	return u.steer(ctx, actor, number, "resume", []loom.RolloutStatus{loom.RolloutStopped}, func(tx *sqlx.Tx, r *loom.Rollout) error {

@@ -15,7 +15,7 @@ import (
 	"loom/app/store"
 )
 
-// fleetBundle is a fleet of clusters of which the service web is to be updated.
+// fleetBundle is a fleet of clusters whose service web can be updated.
 type fleetBundle struct {
 	*bundle
 	*testing.T
@@ -23,7 +23,7 @@ type fleetBundle struct {
 	ids []loom.ClusterID
 }
 
-// fleet makes clusters with so many nodes, all updated; then web has a newer version.
+// fleet makes a cluster for each number of nodes, then saves a newer version of web.
 func fleet(t *testing.T, nodes ...int) *fleetBundle {
 	t.Helper()
 	b := setup(t)
@@ -115,8 +115,8 @@ func (f *fleetBundle) note(number int, id loom.ClusterID, want string) {
 	f.Errorf("cluster %s is not in rollout %d", id, number)
 }
 
-// TestRolloutGoesInWaves: the smallest cluster first, then the others, at most so many at the same
-// time, and nothing else changes.
+// TestRolloutGoesInWaves: the smallest cluster comes first, no more clusters run at the same time
+// than the settings allow, and nothing else changes.
 func TestRolloutGoesInWaves(t *testing.T) {
 	t.Parallel()
 	f := fleet(t, 3, 2, 3, 3)
@@ -150,8 +150,8 @@ func TestRolloutGoesInWaves(t *testing.T) {
 	}
 }
 
-// TestRolloutStops once more clusters fail than may; whoever is mended meanwhile is done after it
-// is resumed, and it can be rolled back.
+// TestRolloutStops once more clusters fail than may; a cluster that is mended meanwhile is done
+// after the resume, and the rollout can be rolled back.
 func TestRolloutStops(t *testing.T) {
 	t.Parallel()
 	f := fleet(t, 2, 3, 3)

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// rolloutHold is how long a scheduler has a rollout for itself: if it is killed, another goes
-	// on after that.
+	// rolloutHold is how long a scheduler has a rollout for itself: if it is killed, another
+	// takes over after that.
 	rolloutHold = 30 * time.Second
 	// rolloutPace is how soon after a look a rollout is due again: before a scheduler looks the next
 	// time, a second later.
@@ -26,7 +26,7 @@ const (
 	busyFor = 30 * time.Minute
 )
 
-// errNotNow ends the transaction of a turn that something speaks against by now.
+// errNotNow ends the transaction of a turn that must not be taken now.
 var errNotNow = errors.New("it is not the turn of the cluster")
 
 // AdvanceRollouts takes the rollouts that are due a step further: it records which operations
@@ -70,7 +70,7 @@ func (u *Clusters) advanceRollout(ctx context.Context, tenant loom.TenantID, num
 	return errors.Join(append(errs, err)...)
 }
 
-// judgeRollout records which operations of a rollout ended, and decides how it goes on. A
+// judgeRollout records which operations of a rollout ended, and decides what comes next. A
 // scheduler looks at it again after a time, if anything is left.
 func (u *Clusters) judgeRollout(ctx context.Context, tenant loom.TenantID, number int, next time.Duration) (loom.Rollout, error) {
 	return store.InTx(ctx, u.db, func(tx *sqlx.Tx) (loom.Rollout, error) {
@@ -111,7 +111,7 @@ func (u *Clusters) judgeRollout(ctx context.Context, tenant loom.TenantID, numbe
 	})
 }
 
-// decideRollout decides how a running rollout goes on, whose row the caller holds.
+// decideRollout decides what a running rollout does next. The caller holds its row.
 func (u *Clusters) decideRollout(ctx context.Context, tx *sqlx.Tx, r *loom.Rollout, counts []store.RolloutCount) error {
 	now, err := store.Now(ctx, tx)
 	if err != nil {
@@ -346,7 +346,7 @@ func nextWave(r *loom.Rollout) {
 	r.Wave, r.WaveEnded, r.Continued = r.Wave+1, time.Time{}, false
 }
 
-// differsFrom says how a change differs from what was shown of it, "" where it may begin.
+// differsFrom returns how a change differs from the one that was shown, "" if it may begin.
 func (c *change) differsFrom(shown loom.RolloutCluster, changed loom.RolloutChanged) string {
 	if c.digest() == shown.Digest {
 		return ""

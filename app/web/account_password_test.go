@@ -69,7 +69,7 @@ func TestPasswordOfFirstStartMayStay(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)
 	v := r.signedIn("demo", "user")
-	const notice = "Your password is generated."
+	const notice = "Your password was generated."
 	v.get("/").shows(t, 200, notice, `href="/account/password"`)
 	old := r.passwords["demo/user"].Reveal()
 	v.get("/account/password").shows(t, 200, "Back to your account").hides(t, "An administrator generated")

@@ -130,7 +130,7 @@ func rolloutWhy(m RolloutModel) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if m.Status == loom.RolloutStopped && m.Failures > m.Settings.MaxFailed {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "Fix them or roll back, then resume. ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "Fix what failed or roll it back, then resume. ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -27,7 +27,7 @@ func passwordNotice(actor loom.Actor, session loom.Session) (ui.BannerModel, boo
 	if session.PasswordChange != loom.PasswordAsked || actor.ActsAbroad() {
 		return ui.BannerModel{}, false
 	}
-	return ui.BannerModel{Key: "password", Tone: ui.ToneRun, Text: "Your password is generated.",
+	return ui.BannerModel{Key: "password", Tone: ui.ToneRun, Text: "Your password was generated.",
 		Action: "Choose your own", ActionHref: route.AccountPassword("")}, true
 }
 
