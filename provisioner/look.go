@@ -150,18 +150,13 @@ func sumsOf(look *loom.HealthLook, s loom.ServiceLook, found health.Seen) loom.F
 	return sums
 }
 
-// loadOf returns the load of a machine. A local machine sees that of its host, except that of
-// its disk where the host limits it.
+// loadOf returns the load of a machine. A local machine sees that of its host, so its provider
+// says.
 func (r *Runner) loadOf(spec *loom.TaskSpec, found health.Seen) loom.Load {
-	h, local := r.localMachines(spec.Provider.Type)
-	if !local {
-		return found.Load
+	if h, local := r.localMachines(spec.Provider.Type); local {
+		return h.Load(spec)
 	}
-	load := h.Load(spec)
-	if load.Disk < 0 {
-		load.Disk = found.Disk
-	}
-	return load
+	return found.Load
 }
 
 // commandOf returns the shell text of the check of a service, "" for one that does without.

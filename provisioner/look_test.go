@@ -13,10 +13,28 @@ import (
 	"time"
 
 	"loom/app/loom"
+	"loom/provisioner/health"
 	"loom/provisioner/provider"
 	"loom/provisioner/provider/static"
 	"loom/provisioner/remote/sshtest"
 )
+
+// TestLoadOfLocalMachines: what a local machine says of its disk is that of the host, so only its
+// provider is believed, also where the provider does not know.
+func TestLoadOfLocalMachines(t *testing.T) {
+	t.Parallel()
+	r := runner(t, nil)
+	var err error
+	if r.Providers, err = provider.NewRegistry(housing{}, static.New()); err != nil {
+		t.Fatal(err)
+	}
+	said := loom.Load{CPU: 5, Memory: 40, Disk: 90}
+	for providerType, want := range map[string]loom.Load{"house": loom.NoLoad, "static": said} {
+		if got := r.loadOf(&loom.TaskSpec{Provider: loom.Provider{Type: providerType}}, health.Seen{Load: said}); got != want {
+			t.Errorf("%s: %+v, want %+v", providerType, got, want)
+		}
+	}
+}
 
 // TestLook: a machine is looked at over a real sshd, with checks of every kind; one that
 // shows another key, or is not there, is said to.

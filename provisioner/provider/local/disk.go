@@ -283,10 +283,8 @@ func (s *state) stoppedError() error {
 // diskOf tells what a machine has on disk, no further than is needed to see that it is
 // more than the limit.
 func (l *Local) diskOf(s *state, limit int64) use {
-	if l.hasQuota() && s.FirstID != 0 {
-		if u, err := quotaUse(l.machineDir(s.ID), s.owner()); err == nil {
-			return u
-		}
+	if u, ok := l.quotaOf(s); ok {
+		return u
 	}
 	if limit == 0 {
 		limit = 1 << 62
@@ -301,6 +299,15 @@ func (l *Local) diskOf(s *state, limit int64) use {
 		}
 	}
 	return u
+}
+
+// quotaOf returns what a machine has on disk by its quota, false where it has none.
+func (l *Local) quotaOf(s *state) (use, bool) {
+	if !l.hasQuota() || s.FirstID == 0 {
+		return use{}, false
+	}
+	u, err := quotaUse(l.machineDir(s.ID), s.owner())
+	return u, err == nil
 }
 
 // count adds up what lies in a directory, which it closes. The files are those of a

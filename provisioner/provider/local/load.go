@@ -30,14 +30,20 @@ type cpuUse struct {
 }
 
 // Load returns how much of what the machine of a task may have is in use, by its control
-// groups: what /proc says there is that of the host. CPU is that since the last call.
+// groups and its quota: what /proc and df say there is that of the host. CPU is that since the
+// last call. Without quotas the disk is known to the process that counts files, once it has.
 func (l *Local) Load(spec *loom.TaskSpec) loom.Load {
 	s, err := l.find(text(spec.Results["providerid"]), spec.IdempotencyKey)
 	if err != nil || s == nil {
 		return loom.NoLoad
 	}
 	used, memory := l.cgroups.used(s.group())
-	return l.loads.of(s.ID, used, memory, l.ceilings.fill(s.Limits), time.Now())
+	most := l.ceilings.fill(s.Limits)
+	load := l.loads.of(s.ID, used, memory, most, time.Now())
+	if u, ok := l.quotaOf(s); ok {
+		load.Disk = percent(u.bytes, most.Disk)
+	}
+	return load
 }
 
 // of returns the load of a machine with these limits that has used so much, negative where
