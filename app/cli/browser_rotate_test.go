@@ -81,7 +81,6 @@ func TestBrowserRotate(t *testing.T) {
 	j.hands.Activate("Scale", "form[action='"+preview+"/apply'] button[data-kind=primary]")
 	j.at("the cluster", `^`+cluster+`$`)
 	user.waitActive(id)
-	j.shows("Healthy")
 	for _, web := range addresses(t, user.cluster(id), "nginx") {
 		if _, body, err := fetch("http://" + web + "/"); err != nil || !strings.Contains(body, "Small") {
 			t.Errorf("%s answers %v %s", web, err, body)
