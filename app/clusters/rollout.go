@@ -204,9 +204,11 @@ func (u *Clusters) keepRollout(ctx context.Context, actor loom.Actor, r loom.Rol
 		if open >= loom.MaxOpenRollouts {
 			return 0, loom.NewError(loom.Conflict, "%d rollouts are open. Abort one first.", open)
 		}
-		ids := make([]loom.ClusterID, len(clusters))
-		for i, c := range clusters {
-			ids[i] = c.Cluster
+		var ids []loom.ClusterID
+		for _, c := range clusters {
+			if c.Status == loom.RolloutWaits { // others are left out, whatever runs on them
+				ids = append(ids, c.Cluster)
+			}
 		}
 		places, err := store.RolloutPlaces(ctx, tx, actor.Tenant, ids...)
 		if err != nil {

@@ -322,6 +322,25 @@ func TestRolloutSkipsWhatDiffers(t *testing.T) {
 	f.m.serving(moved, map[string]int{"web": 4})
 }
 
+// TestRolloutLeavesOutWhatAnotherChanges: a cluster on which the operation of another rollout runs
+// is skipped, one that waits for its turn there is not taken away.
+func TestRolloutLeavesOutWhatAnotherChanges(t *testing.T) {
+	t.Parallel()
+	f := fleet(t, 2, 3)
+	f.rollOut(webRollout(func(in *clusters.RolloutInput) {
+		in.Fleet.Q = "id:" + f.ids[0].String()
+		in.Fleet.Change = clusters.PreviewInput{Kind: loom.ChangeRestart}
+	}))
+	f.turn()
+	n := f.rollOut(webRollout(nil))
+	f.at(n, "running 1: skipped 1, waiting 1")
+	f.note(n, f.ids[0], "is running")
+	_, err := f.clusters.MakeRollout(f.ctx, f.admin(), webRollout(nil))
+	if err := says(err, fmt.Sprintf("(rollout %d)", n)); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestRolloutReplans: with replan a cluster that changed is changed all the same, unless the effect
 // would be stronger.
 func TestRolloutReplans(t *testing.T) {

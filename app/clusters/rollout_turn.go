@@ -256,11 +256,11 @@ func (u *Clusters) beginTurns(ctx context.Context, r loom.Rollout) error {
 
 // waitingTurns are the clusters whose turn it is: as many as may run beside those that do.
 func (u *Clusters) waitingTurns(ctx context.Context, r loom.Rollout) ([]loom.RolloutCluster, error) {
-	running, err := store.RolloutClustersWith(ctx, u.q, r.Tenant, r.Number, loom.RolloutRuns, 0, loom.MaxRolloutConcurrency)
-	if err != nil || len(running) >= r.Settings.Concurrency || !r.Until.IsZero() {
+	running, err := store.RolloutRunning(ctx, u.q, r.Tenant, r.Number)
+	if err != nil || running >= r.Settings.Concurrency || !r.Until.IsZero() {
 		return nil, err
 	}
-	return store.RolloutClustersWith(ctx, u.q, r.Tenant, r.Number, loom.RolloutWaits, r.Wave, r.Settings.Concurrency-len(running))
+	return store.RolloutClustersWith(ctx, u.q, r.Tenant, r.Number, loom.RolloutWaits, r.Wave, r.Settings.Concurrency-running)
 }
 
 // readTurns reads what the turns of a rollout need of the catalog, of another rollout, and of what
@@ -388,12 +388,12 @@ func (u *Clusters) holdTurn(ctx context.Context, tx *sqlx.Tx, seen loom.Rollout,
 	if !begins {
 		return nil
 	}
-	running, err := store.RolloutClustersWith(ctx, tx, seen.Tenant, seen.Number, loom.RolloutRuns, 0, r.Settings.Concurrency)
+	running, err := store.RolloutRunning(ctx, tx, seen.Tenant, seen.Number)
 	if err != nil {
 		return err
 	}
 	now, err := store.Now(ctx, tx)
-	if err == nil && (len(running) >= r.Settings.Concurrency || r.Settings.Opens(now).After(now)) {
+	if err == nil && (running >= r.Settings.Concurrency || r.Settings.Opens(now).After(now)) {
 		return errNotNow
 	}
 	return err

@@ -377,6 +377,15 @@ func RolloutClustersWith(ctx context.Context, q sqlx.ExtContext, tenant loom.Ten
 	return rolloutClustersOf(rows)
 }
 
+// RolloutRunning counts the clusters of a rollout on which its operations run.
+func RolloutRunning(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, number int) (int, error) {
+	var n int
+	err := sqlx.GetContext(ctx, q, &n, `
+SELECT count(*) FROM rollouts r JOIN rollout_clusters rc ON rc.rollout_id = r.id
+WHERE r.tenant_id = $1 AND r.number = $2 AND rc.status = 'running'`, tenant, number)
+	return n, wrap(err, "count running clusters of rollout %d", number)
+}
+
 const lockRolloutCluster = `
 SELECT ` + rolloutClusterColumns + ` FROM rollouts r JOIN rollout_clusters rc ON rc.rollout_id = r.id JOIN clusters c ON c.id = rc.cluster_id
 WHERE r.tenant_id = $1 AND r.number = $2 AND rc.cluster_id = $3 FOR NO KEY UPDATE OF rc`

@@ -64,6 +64,9 @@ func init() {
 		"RolloutClustersWith": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			return store.RolloutClustersWith(ctx, tx, t, 7, loom.RolloutRuns, 0, 10)
 		},
+		"RolloutRunning": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.RolloutRunning(ctx, tx, t, 7)
+		},
 		"LockRolloutCluster": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			c, err := store.LockRolloutCluster(ctx, tx, t, 7, 1)
 			if errors.Is(err, loom.NotFound) {
