@@ -33,7 +33,7 @@ func TestQueueListsTasks(t *testing.T) {
 			t.Fatalf("%v: %s", err, statement)
 		}
 	}
-	page := admin.get("/admin/queue").shows(t, 200, "install svc-1<", "host-1", "bee-1", "task 1 of operation 1", `/clusters/00000071/operations/1/tasks/1"`, "1 h 29 m", "No provisioner that runs has a worker for the tenant.", `>33<`).
+	page := admin.get("/admin/queue").shows(t, 200, "install svc-1<", "host-1", "bee-1", "task 1 of operation 1", `/clusters/00000071/operations/1/tasks/1"`, "1 h 29 min", "No provisioner that runs has a worker for the tenant.", `>33<`).
 		hides(t, "install svc-31<", "install svc-30<")
 	if a, b := strings.Index(page.body, "install svc-1<"), strings.Index(page.body, "install svc-2<"); a < 0 || b < a {
 		t.Errorf("the task that has waited longest is not first: %d, %d", a, b)
@@ -44,7 +44,7 @@ func TestQueueListsTasks(t *testing.T) {
 		t.Errorf("%d tasks are on the second page", n)
 	}
 	admin.get("/admin/queue?after=nonsense").shows(t, 422)
-	admin.get("/admin/queue?state=running").shows(t, 200, "install svc-31<", "p-31", "3 m").hides(t, "install svc-2<")
+	admin.get("/admin/queue?state=running").shows(t, 200, "install svc-31<", "p-31", "3 min").hides(t, "install svc-2<")
 	super.get("/admin/queue").shows(t, 200, "No task waits for a worker.").hides(t, "svc-1")
 	if _, err := r.db.Exec(`INSERT INTO processes (id, kind, host, capacity, plugins, expires_at) VALUES ('p-31', 'provisioner', 'hive', 1, '{}', now() + interval '1 hour')`); err != nil {
 		t.Fatal(err)

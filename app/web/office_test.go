@@ -246,7 +246,7 @@ func TestWorkersPages(t *testing.T) {
 		}
 	}
 	answer(`UPDATE provider_requests SET created_at = created_at - interval '1 minute' WHERE purpose = 'probe'`)
-	admin.get("/admin/providers/local/test").shows(t, 200, "No provisioner has taken the test for 1 m")
+	admin.get("/admin/providers/local/test").shows(t, 200, "No provisioner has taken the test for 1 min")
 	answer(`UPDATE provider_requests SET started_at = now() WHERE purpose = 'probe'`)
 	admin.get("/admin/providers/local/test").shows(t, 200, "Testing")
 	answer(`UPDATE provider_requests SET ended_at = now(), probe = '{"OK": true, "Checks": [{"name": "root", "ok": true, "message": "Planted."}],

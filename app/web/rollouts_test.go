@@ -52,7 +52,7 @@ func TestRolloutByForms(t *testing.T) {
 	w.press("admin", at, "Resume").goesTo(at)
 	w.db.MustExec(`UPDATE rollout_clusters SET status = 'done' WHERE wave = 1`)
 	w.must(w.clusters.AdvanceRollouts(w.ctx))
-	w.get("admin", at).is(http.StatusOK, "Wave 2 begins after the pause,")
+	w.get("admin", at).is(http.StatusOK, "Wave 2 begins after the pause,", "1 done", "10 min").lacks("1 complete")
 	w.press("admin", at, "Begin wave 2 now").goesTo(at)
 	w.get("admin", route.AdminRolloutClusters(1)+"?wave=1&status=done").is(http.StatusOK, "Done").lacks("Waiting</span>")
 	w.press("admin", at+"/abort", "Abort rollout").goesTo(at)

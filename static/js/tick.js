@@ -11,11 +11,11 @@
 const begun = new WeakMap();
 let timer = 0;
 
-/** As ui.Duration writes it: "12 s", "4 m 12 s", "1 h 5 m", "3 d 4 h". @param {number} seconds */
+/** As ui.Duration writes it: "12 s", "4 min 12 s", "1 h 5 min", "3 d 4 h". @param {number} seconds */
 export function duration(seconds) {
   const s = Math.max(0, Math.floor(seconds));
   /** @type {[number, string, number, string][]} */
-  const units = [[86400, 'd', 3600, 'h'], [3600, 'h', 60, 'm'], [60, 'm', 1, 's']];
+  const units = [[86400, 'd', 3600, 'h'], [3600, 'h', 60, 'min'], [60, 'min', 1, 's']];
   for (const [major, majorUnit, minor, minorUnit] of units) {
     if (s < major) continue;
     const rest = Math.floor((s % major) / minor);

@@ -40,7 +40,7 @@ const (
 	maxShortName = 24
 )
 
-// unbroken reports whether a cell is a short text such as "1 h 30 m" or a short name, which
+// unbroken reports whether a cell is a short text such as "1 h 30 min" or a short name, which
 // are hard to read in two lines.
 func unbroken(c Cell) bool {
 	return len(c.Text) <= maxShortText || c.Mono && len(c.Text) <= maxShortName

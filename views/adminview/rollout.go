@@ -63,7 +63,7 @@ func (m *RolloutModel) count(wave int, statuses ...loom.RolloutClusterStatus) (n
 func (m *RolloutModel) all(wave int) int { return m.count(wave, loom.RolloutClusterStatuses...) }
 
 func (m *RolloutModel) bar(wave int) ui.SegmentsModel {
-	return ui.SegmentsModel{ID: "wave-" + strconv.Itoa(wave), Complete: m.count(wave, loom.RolloutDone), Running: m.count(wave, loom.RolloutRuns),
+	return ui.SegmentsModel{ID: "wave-" + strconv.Itoa(wave), Complete: m.count(wave, loom.RolloutDone), CompleteWord: "done", Running: m.count(wave, loom.RolloutRuns),
 		Failed: m.count(wave, loom.RolloutFailed, loom.RolloutUndone), Skipped: m.count(wave, loom.RolloutSkipped), Rest: m.count(wave, loom.RolloutWaits)}
 }
 

@@ -359,7 +359,7 @@ func groupedStages() []clusterview.Stage {
 func timelineView() clusterview.OperationView {
 	return clusterview.OperationView{Ref: ref, Views: views, Live: "/clusters/00000042/operations/1/timeline", Time: &clusterview.TimelineView{
 		Options: []clusterview.Choices{{Label: "Rows", Options: []ui.Tab{{Label: "Nodes", Href: "/clusters/00000042/operations/1/timeline?by=node", Current: true}}}},
-		Chart: ui.TimelineModel{ID: "timeline", Label: "Nodes", Ticks: []ui.TimelineTick{{Text: "start"}, {X: 50_000, Text: "1 m"}, {X: 100_000, Text: "2 m"}}, Lanes: []ui.TimelineLane{{ID: "n1", Label: "web-1", Href: "/clusters/00000042/nodes/n1", Note: "1 m 4 s", Bars: []ui.TimelineBar{
+		Chart: ui.TimelineModel{ID: "timeline", Label: "Nodes", Ticks: []ui.TimelineTick{{Text: "start"}, {X: 50_000, Text: "1 min"}, {X: 100_000, Text: "2 min"}}, Lanes: []ui.TimelineLane{{ID: "n1", Label: "web-1", Href: "/clusters/00000042/nodes/n1", Note: "1 m 4 s", Bars: []ui.TimelineBar{
 			{X: 1_000, Width: 40_000, Look: ui.LookComplete, Text: "create", Label: "create on web-1, complete, 48 s", Href: "/clusters/00000042/operations/1/tasks/1", Critical: true},
 			{X: 60_000, Width: 250, Look: ui.LookFailed, Text: "confirm", Label: "confirm on web-1, failed, 0.3 s", Href: "/clusters/00000042/operations/1/tasks/2"}}}}},
 		Nodes: []clusterview.CourseRow{{Name: "web-1", Href: "/clusters/00000042/nodes/n1", Tasks: "1 of 3", TasksIn: "/clusters/00000042/operations/1/table?node=n1", Begin: "1 s", End: "1 m 12 s", Busy: "48 s", Idle: "24 s", Failed: 1}},

@@ -105,11 +105,11 @@ type ProgressModel struct {
 	Label string
 	Value int
 	Max   int
-	// Text is seen beside the bar: "49 of 81 tasks · 4 m 12 s".
+	// Text is seen beside the bar: "49 of 81 tasks · 4 min 12 s".
 	Text   string
 	Failed bool
 	// Runs says that it goes on, for Elapsed so far; Left is how long it may still
-	// take: "about 3 m left".
+	// take: "about 3 min left".
 	Runs    bool
 	Elapsed time.Duration
 	Left    string
@@ -124,9 +124,10 @@ type SegmentsModel struct {
 	Complete, Running, Failed int
 	// Retrying failed and are tried again; Rest is what is left.
 	Retrying, Rest int
-	// RestWord says what the rest is, "waiting" when empty. Skipped are parts that nobody does.
-	RestWord string
-	Skipped  int
+	// CompleteWord and RestWord say what those parts are, "complete" and "waiting" when empty.
+	// Skipped are parts that nobody does.
+	CompleteWord, RestWord string
+	Skipped                int
 }
 
 // Summary is the bar in words: "70 complete, 2 running, 1 failed, 8 waiting".
@@ -155,7 +156,7 @@ const segmentScale = 1000
 
 func (m SegmentsModel) segments() []segment {
 	s := []segment{
-		{word: "complete", tone: "ok", count: max(m.Complete, 0)},
+		{word: cmp.Or(m.CompleteWord, "complete"), tone: "ok", count: max(m.Complete, 0)},
 		{word: "running", tone: "run", count: max(m.Running, 0)},
 		{word: "failed", tone: "bad", count: max(m.Failed, 0)},
 		{word: "retrying", tone: "warn", count: max(m.Retrying, 0)},

@@ -10,7 +10,7 @@ import (
 func callID(id string, n int) string { return id + "-call-" + strconv.Itoa(n) }
 
 // Duration gives a duration in Loom's one format, with at most two units:
-// "0.4 s", "12 s", "4 m 12 s", "1 h 5 m", "3 d 4 h". Negative ones count as 0.
+// "0.4 s", "12 s", "4 min 12 s", "1 h 5 min", "3 d 4 h". Negative ones count as 0.
 func Duration(d time.Duration) string {
 	if d < 0 {
 		d = 0
@@ -23,9 +23,9 @@ func Duration(d time.Duration) string {
 	case seconds < 60:
 		return fmt.Sprintf("%d s", seconds)
 	case seconds < 3600:
-		return units(seconds/60, "m", seconds%60, "s")
+		return units(seconds/60, "min", seconds%60, "s")
 	case seconds < 24*3600:
-		return units(seconds/3600, "h", seconds%3600/60, "m")
+		return units(seconds/3600, "h", seconds%3600/60, "min")
 	}
 	return units(seconds/(24*3600), "d", seconds%(24*3600)/3600, "h")
 }

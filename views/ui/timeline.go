@@ -16,7 +16,7 @@ type TimelineModel struct {
 	Lanes []TimelineLane
 }
 
-// TimelineTick is a mark on the axis: "2 m".
+// TimelineTick is a mark on the axis: "2 min".
 type TimelineTick struct {
 	X    int
 	Text string
@@ -27,7 +27,7 @@ type TimelineTick struct {
 type TimelineLane struct {
 	ID          string
 	Label, Href string
-	// Note stands at the end: "1 m 12 s".
+	// Note stands at the end: "1 min 12 s".
 	Note string
 	Bars []TimelineBar
 }
@@ -37,7 +37,7 @@ type TimelineBar struct {
 	X, Width int
 	Look     DAGLook
 	// Text is shown inside as far as its words fit, long ones by their first letters. Label is read out and shown when
-	// pointing: "install nginx, complete, 12 s, from 1 m 3 s".
+	// pointing: "install nginx, complete, 12 s, from 1 min 3 s".
 	Text, Label, Href string
 	// Critical draws the bar of the longest path with a line beneath.
 	Critical bool

@@ -41,7 +41,7 @@ func TestTimes(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
 		-time.Second: "0 s", 0: "0 s", 400 * time.Millisecond: "0.4 s", 9990 * time.Millisecond: "9.9 s", 12 * time.Second: "12 s",
-		252 * time.Second: "4 m 12 s", 240 * time.Second: "4 m", 3900 * time.Second: "1 h 5 m", 76 * time.Hour: "3 d 4 h",
+		252 * time.Second: "4 min 12 s", 240 * time.Second: "4 min", 3900 * time.Second: "1 h 5 min", 76 * time.Hour: "3 d 4 h",
 	} {
 		if got := ui.Duration(d); got != want {
 			t.Errorf("Duration(%v) = %q, want %q", d, got, want)

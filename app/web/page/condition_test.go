@@ -35,7 +35,7 @@ func TestConditionTexts(t *testing.T) {
 		"a standby":          {is: with(func(c *store.Condition) { c.Writable = false; c.Schedulers = 0 }), phrases: []string{"read-only"}},
 		"a slow answer":      {is: processes.Condition{Condition: good, Answer: 2 * time.Second}, phrases: []string{"answers slowly (2 s)"}},
 		"no scheduler":       {is: with(func(c *store.Condition) { c.Schedulers = 0; c.Late = 900 }), phrases: []string{"No scheduler"}},
-		"late work":          {is: with(func(c *store.Condition) { c.Late = 125.5 }), phrases: []string{"late by 2 m 5 s"}},
+		"late work":          {is: with(func(c *store.Condition) { c.Late = 125.5 }), phrases: []string{"late by 2 min 5 s"}},
 		"no provisioner":     {is: with(func(c *store.Condition) { c.Provisioners = 0 }), phrases: []string{"No provisioner"}},
 		"nobody":             {is: with(func(c *store.Condition) { c.Provisioners = 0; c.Schedulers = 0 }), phrases: []string{"No scheduler", "No provisioner"}},
 		"nobody came so far": {is: with(func(c *store.Condition) { c.Provisioners = 0; c.Schedulers = 0 }), young: true},

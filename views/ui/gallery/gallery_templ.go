@@ -918,7 +918,7 @@ func Progress() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Progress(ui.ProgressModel{Label: "Progress of create", Value: 49, Max: 81, Text: "49 of 81 tasks · 4 m 12 s"}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Progress(ui.ProgressModel{Label: "Progress of create", Value: 49, Max: 81, Text: "49 of 81 tasks · 4 min 12 s"}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
