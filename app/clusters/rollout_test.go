@@ -201,6 +201,34 @@ func TestRolloutStops(t *testing.T) {
 	}
 }
 
+// TestResumedRolloutReturnsToEarlierWaves: a cluster that failed in a wave that was allowed to go on
+// gets another turn once the rollout, which stopped in a later wave, is resumed.
+func TestResumedRolloutReturnsToEarlierWaves(t *testing.T) {
+	t.Parallel()
+	f := fleet(t, 2, 3, 3)
+	n := f.rollOut(webRollout(func(in *clusters.RolloutInput) { in.Settings.MaxFailed = 1 }))
+	f.turn()
+	f.m.run(fault(loom.ActionInstall, "web"))
+	f.turn()
+	f.at(n, "running 2: failed 1, running 1, waiting 1")
+	failed := f.latest(f.ids[0])
+	f.m.run(nil)
+	if _, err := f.clusters.StopRollout(f.ctx, f.admin(), n); err != nil {
+		t.Fatal(err)
+	}
+	f.starts(clusters.PreviewInput{Kind: loom.ChangeRollback, Cluster: f.ids[0], Change: clusters.ChangeInput{Operation: failed.Ref.Number}})
+	f.m.run(nil)
+	if _, err := f.clusters.ResumeRollout(f.ctx, f.admin(), n); err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		f.turn()
+		f.m.run(nil)
+	}
+	f.turn()
+	f.at(n, "complete 3: done 3")
+}
+
 // TestRolloutRefuses names what is wrong with a request, and with its start.
 func TestRolloutRefuses(t *testing.T) {
 	t.Parallel()

@@ -365,9 +365,9 @@ func EndRolloutClusters(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, 
 
 const rolloutClustersWith = `
 SELECT ` + rolloutClusterColumns + ` FROM rollouts r JOIN rollout_clusters rc ON rc.rollout_id = r.id JOIN clusters c ON c.id = rc.cluster_id
-WHERE r.tenant_id = $1 AND r.number = $2 AND rc.status = $3 AND ($4 = 0 OR rc.wave = $4) ORDER BY rc.tried_at NULLS FIRST, rc.place LIMIT $5`
+WHERE r.tenant_id = $1 AND r.number = $2 AND rc.status = $3 AND ($4 = 0 OR rc.wave <= $4) ORDER BY rc.tried_at NULLS FIRST, rc.place LIMIT $5`
 
-// RolloutClustersWith reads clusters of a rollout that have a status, of a wave or with 0 of all;
+// RolloutClustersWith reads clusters of a rollout that have a status, up to a wave or with 0 of all;
 // those whose turn did not come yet first.
 func RolloutClustersWith(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, number int, status loom.RolloutClusterStatus, wave, most int) ([]loom.RolloutCluster, error) {
 	var rows []rolloutClusterRow
