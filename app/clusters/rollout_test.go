@@ -369,6 +369,37 @@ func TestRolloutLeavesOutWhatAnotherChanges(t *testing.T) {
 	}
 }
 
+// TestRolloutWaitsForWhatBeganMeanwhile: an operation that begins while the turn of its cluster is being
+// worked out makes the cluster busy, and its turn comes again.
+func TestRolloutWaitsForWhatBeganMeanwhile(t *testing.T) {
+	t.Parallel()
+	f := fleet(t, 2)
+	n := f.rollOut(webRollout(nil))
+	tx := f.db.MustBegin()
+	defer tx.Rollback() //nolint:errcheck // of a test that failed
+	tx.MustExec(`SELECT FROM rollout_clusters FOR UPDATE`)
+	turned := make(chan error, 1)
+	go func() { turned <- f.clusters.AdvanceRollouts(f.ctx) }()
+	for f.count(`SELECT count(*) FROM pg_locks WHERE NOT granted AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())`) == 0 {
+		select {
+		case err := <-turned:
+			t.Fatalf("nobody waited for the row: %v", err)
+		default:
+		}
+	}
+	f.starts(clusters.PreviewInput{Kind: loom.ChangeRestart, Cluster: f.ids[0]})
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-turned; err != nil {
+		t.Fatal(err)
+	}
+	f.at(n, "running 1: waiting 1")
+	f.m.run(nil)
+	f.turn()
+	f.at(n, "running 1: running 1")
+}
+
 // TestRolloutReplans: with replan a cluster that changed is changed all the same, unless the effect
 // would be stronger.
 func TestRolloutReplans(t *testing.T) {

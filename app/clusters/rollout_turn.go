@@ -338,6 +338,9 @@ func (u *Clusters) takeTurn(ctx context.Context, actor loom.Actor, r loom.Rollou
 	if code, why = refusal(cluster, err); code == "" {
 		return err
 	}
+	if now, err := store.ClusterByID(ctx, u.q, r.Tenant, c.Cluster); err != nil || now.Revision != cluster.Revision {
+		return err // it is another by now, busy for instance: it is looked at again
+	}
 	return u.passTurn(ctx, r, c, code, why)
 }
 
