@@ -236,11 +236,11 @@ func (c *change) updateMachines(cluster loom.Cluster, up *update) {
 		next.applyTypeSettings(view, &now)
 		if up.names(loom.KindHardwareType, n.HardwareType) {
 			n.Flavor = now.Flavor
-			c.takeType(loom.KindHardwareType, n.HardwareType, cluster.Types.Hardware, next.Types.Hardware, c.Types.Hardware, next.Versions)
+			c.takeType(loom.KindHardwareType, n.HardwareType, cluster.Types.Hardware, next.Types.Hardware, c.Types.Hardware, next.Versions, n.Flavor != c.Before.Nodes[i].Flavor)
 		}
 		if up.names(loom.KindImageType, n.ImageType) {
 			n.Image, n.SSHUser = now.Image, now.SSHUser
-			c.takeType(loom.KindImageType, n.ImageType, cluster.Types.Image, next.Types.Image, c.Types.Image, next.Versions)
+			c.takeType(loom.KindImageType, n.ImageType, cluster.Types.Image, next.Types.Image, c.Types.Image, next.Versions, n.Image != c.Before.Nodes[i].Image)
 		}
 		if before := c.Before.Nodes[i]; n.Flavor != before.Flavor || n.Image != before.Image {
 			n.Incarnation++
@@ -248,10 +248,11 @@ func (c *change) updateMachines(cluster loom.Cluster, up *update) {
 	}
 }
 
-// takeType takes the settings of a type for the provider if they changed.
-func (c *change) takeType(kind loom.EntityKind, name string, present, next, into map[string]map[string]string, versions []store.EntryVersion) {
+// takeType takes the settings of a type for the provider if they changed, or if a node gets another
+// machine for them: an expand may have taken them for the nodes that it added.
+func (c *change) takeType(kind loom.EntityKind, name string, present, next, into map[string]map[string]string, versions []store.EntryVersion, replaces bool) {
 	settings, there := next[name]
-	if !there || maps.Equal(settings, present[name]) {
+	if !there || !replaces && maps.Equal(settings, present[name]) {
 		return
 	}
 	into[name] = settings

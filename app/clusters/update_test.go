@@ -188,6 +188,27 @@ func TestUpdateIsUndone(t *testing.T) {
 	}
 }
 
+// TestUpdateReplacesWhatAnExpandLeft: an expand takes the new settings of a type for the nodes that it
+// adds; an update still replaces the others.
+func TestUpdateReplacesWhatAnExpandLeft(t *testing.T) {
+	t.Parallel()
+	f := fleet(t, 2)
+	f.runs(loom.ChangeUpdate, f.ids[0], "")
+	f.m.run(nil)
+	f.save(f.tenant, loom.KindHardwareType, &loom.HardwareType{Base: loom.Base{Name: "small"}, ProviderMap: map[string]map[string]string{"lab": {"flavor": "s2"}}})
+	f.starts(clusters.PreviewInput{Kind: loom.ChangeExpand, Cluster: f.ids[0], Change: clusters.ChangeInput{Machines: 3}})
+	f.m.run(nil)
+	newer, err := f.clusters.Newer(f.ctx, f.ana(), f.ids[0])
+	if err != nil || len(newer) != 1 || newer[0].Name != "small" || newer[0].Machines != 2 {
+		t.Errorf("newer is %+v, %v", newer, err)
+	}
+	f.starts(clusters.PreviewInput{Kind: loom.ChangeUpdate, Cluster: f.ids[0]})
+	f.m.run(nil)
+	if n := f.count(`SELECT count(*) FROM nodes WHERE state <> 'deleted' AND flavor = 's2'`); n != 3 {
+		t.Errorf("%d of 3 nodes have the flavor", n)
+	}
+}
+
 // TestUpdateKeepsDisks: an update does not replace machines of a protected cluster, and one of
 // the template alone does not touch it.
 func TestUpdateKeepsDisks(t *testing.T) {
