@@ -57,22 +57,28 @@ type soak struct {
 	series   int
 	patience time.Duration
 	admin    string
+	// rollouts says that changes are rolled out over fleets of so many clusters; a hasty person does
+	// not wait until another scheduler takes over what a dead one held.
+	rollouts bool
+	fleet    int
+	hasty    bool
 	// dsn makes the database of a lane, migrated.
 	dsn func(ctx context.Context, lane int) (string, error)
 	out io.Writer
 	// environ is what processes get beside their own.
 	environ []string
 
-	mu       sync.Mutex
-	began    time.Time
-	struck   map[string]int // faults by point and action
-	ended    map[string]int // operations by kind and outcome
-	count    int
-	lives    int
-	repairs  int // begun by Loom itself
-	tasks    int
-	attempts int
-	failures []string
+	mu        sync.Mutex
+	began     time.Time
+	struck    map[string]int // faults by point and action
+	ended     map[string]int // operations by kind and outcome
+	count     int
+	lives     int
+	repairs   int // begun by Loom itself
+	rolledOut int
+	tasks     int
+	attempts  int
+	failures  []string
 	// restarted is when the database restarted last.
 	restarted time.Time
 	// stall is how long this process itself had no processor at most: others of the host
@@ -82,13 +88,14 @@ type soak struct {
 
 // Soak is the subcommand soak.
 type Soak struct {
-	Points int           `default:"2000" placeholder:"N" help:"Number of faults [2000]."`
-	Seed   uint64        `placeholder:"N" help:"Seed of the faults. The one that a run printed repeats its faults [random]."`
-	Lanes  int           `default:"3" placeholder:"N" help:"Number of installations that run side by side [3]."`
-	Nodes  int           `default:"20" placeholder:"N" help:"Nodes of their clusters [20]."`
-	Lease  time.Duration `default:"1.5s" placeholder:"TIME" help:"Lease of their processes, 1s to 1m [1.5s]. Longer on a busy host: a process that stalls for longer counts as dead."`
-	Health bool          `help:"Make simulated machines, lists of providers and processes fail, and check what Loom repairs by itself."`
-	Fault  string        `placeholder:"FAULTS" help:"Faults that every provisioner and scheduler gets once instead, such as execution.CompleteTasks.after:3:kill; then there is one cluster."`
+	Points   int           `default:"2000" placeholder:"N" help:"Number of faults [2000]."`
+	Seed     uint64        `placeholder:"N" help:"Seed of the faults. The one that a run printed repeats its faults [random]."`
+	Lanes    int           `default:"3" placeholder:"N" help:"Number of installations that run side by side [3]."`
+	Nodes    int           `default:"20" placeholder:"N" help:"Nodes of their clusters [20]."`
+	Lease    time.Duration `default:"1.5s" placeholder:"TIME" help:"Lease of their processes, 1s to 1m [1.5s]. Longer on a busy host: a process that stalls for longer counts as dead."`
+	Health   bool          `help:"Make simulated machines, lists of providers and processes fail, and check what Loom repairs by itself."`
+	Rollouts bool          `help:"Roll changes out over fleets of small clusters while processes fail and people change clusters, and check what becomes of them."`
+	Fault    string        `placeholder:"FAULTS" help:"Faults that every provisioner and scheduler gets once instead, such as execution.CompleteTasks.after:3:kill; then there is one cluster."`
 }
 
 // Validate checks numbers, lease and faults.
@@ -104,6 +111,9 @@ func (c *Soak) Validate() error {
 	if c.Health && (c.Fault != "" || c.Nodes < soakFewest) {
 		return fmt.Errorf("--health takes no --fault, and clusters of %d nodes or more", soakFewest)
 	}
+	if c.Rollouts && (c.Fault != "" || c.Health) {
+		return fmt.Errorf("--rollouts takes neither --fault nor --health")
+	}
 	if c.Fault == "" {
 		return nil
 	}
@@ -116,7 +126,7 @@ func (c *Soak) Validate() error {
 // Run runs lanes side by side on a private PostgreSQL that does not wait for
 // the disk.
 func (c *Soak) Run(ctx context.Context, e *wiring.Environment) (err error) {
-	s := &soak{points: c.Points, lanes: c.Lanes, nodes: c.Nodes, changes: soakChangesEach, seed: c.Seed, lease: c.Lease, fault: c.Fault, health: c.Health, brakes: c.Health, series: soakSeries, patience: soakUnmended, out: e.Out, environ: os.Environ()}
+	s := &soak{points: c.Points, lanes: c.Lanes, nodes: c.Nodes, changes: soakChangesEach, seed: c.Seed, lease: c.Lease, fault: c.Fault, health: c.Health, brakes: c.Health, rollouts: c.Rollouts, fleet: soakFleet, series: soakSeries, patience: soakUnmended, out: e.Out, environ: os.Environ()}
 	if s.seed == 0 {
 		s.seed = uint64(time.Now().UnixNano() % 1_000_000)
 	}
@@ -178,6 +188,8 @@ func (s *soak) run(ctx context.Context) error {
 			case err != nil:
 			case s.health:
 				err = lane.liveFailing(ctx)
+			case s.rollouts:
+				err = lane.liveRollouts(ctx)
 			default:
 				err = lane.live(ctx)
 			}
@@ -207,6 +219,9 @@ func (s *soak) command() string {
 	text := fmt.Sprintf("loom soak --seed %d --points %d --lanes %d --nodes %d", s.seed, s.points, s.lanes, s.nodes)
 	if s.health {
 		text += " --health"
+	}
+	if s.rollouts {
+		text += " --rollouts"
 	}
 	if s.lease != 0 {
 		text += " --lease " + s.lease.String()
@@ -272,6 +287,20 @@ func (s *soak) end(kind loom.ChangeKind, status loom.OperationStatus) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended[fmt.Sprintf("%s %s", kind, status)]++
+}
+
+// endRollout counts a rollout that is over, moved what a person did to a cluster of one.
+func (s *soak) endRollout(kind loom.ChangeKind, status loom.RolloutStatus) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended[fmt.Sprintf("rollout (%s) %s", kind, status)]++
+	s.rolledOut++
+}
+
+func (s *soak) moved(how soakMove) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended[fmt.Sprintf("%s in the middle of a rollout", how)]++
 }
 
 // repair counts one that Loom began by itself.

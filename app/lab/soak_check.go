@@ -139,6 +139,9 @@ func (l *soakLane) checkMachines(cluster loom.Cluster, all []loom.Node, halfway 
 	wrong = append(wrong, report.Overlaps...)
 	machines := map[loom.NodeID]simcloud.Machine{}
 	for _, m := range report.Live {
+		if l.soak.rollouts && m.Cluster != cluster.ID.String() {
+			continue // of another cluster of the fleet
+		}
 		if _, twice := machines[m.Node]; twice {
 			wrong = append(wrong, fmt.Sprintf("node %s has two machines", m.Node))
 		}

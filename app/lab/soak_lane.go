@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"loom/app/config"
@@ -52,6 +53,8 @@ type soakLane struct {
 	stop    context.CancelFunc
 	running sync.WaitGroup
 	slots   []*soakSlot
+	// calm says that processes that start get no faults yet.
+	calm atomic.Bool
 
 	mux *http.ServeMux
 	// clouds are those of clusters whose machines fail, cut the processes that reach none until
@@ -89,6 +92,10 @@ func (s *soak) newLane(ctx context.Context, number int) (*soakLane, error) {
 	l.draw = newSoakDraw(s.seed, uint64(number), l.lookup == "token")
 	if s.health {
 		l.draw.targets, l.draw.least, l.draw.rare = soakHealthTargets, 800, 3
+	}
+	if s.rollouts {
+		l.draw.targets = soakRolloutTargets
+		l.calm.Store(true)
 	}
 	dsn, err := s.dsn(ctx, number)
 	if err != nil {

@@ -151,7 +151,8 @@ func (l *soakLane) request(ctx context.Context, faults string, args ...string) (
 type SoakRequest struct {
 	URL  string          `arg:""`
 	Kind loom.ChangeKind `arg:""`
-	// Args are name, key and nodes of a new cluster, or id and change of another.
+	// Args are name, key and nodes of a new cluster, id and change of another, or the request
+	// about a rollout.
 	Args []string `arg:""`
 }
 
@@ -168,6 +169,13 @@ func (c *SoakRequest) Run(ctx context.Context, e *wiring.Environment) error {
 	actor := loom.SystemActor(demo.ID, demo.Name)
 	actor.User, actor.Role = loom.AdminUser, loom.RoleAdmin
 	last := c.Args[len(c.Args)-1]
+	if c.Kind == soakAskKind {
+		var a soakAsk
+		if err := json.Unmarshal([]byte(last), &a); err != nil {
+			return err
+		}
+		return a.send(ctx, s.Clusters, actor)
+	}
 	if c.Kind == loom.ChangeCreate {
 		nodes, err := strconv.Atoi(last)
 		if err != nil {
@@ -190,6 +198,13 @@ func soakCluster(name, url, lookup string, nodes int) loom.CreateInput {
 	return loom.CreateInput{Name: name, Template: "soak", Machines: nodes, LeaseMillis: -1, ProviderFields: map[string]any{
 		"simulator": url, "delay_ms": 5, "boot_ms": 50, "linger_ms": 20, "lookup": lookup, "lie_percent": 1, "hang_percent": 1, "hang_ms": 500,
 	}}
+}
+
+// dead is the error of a process that ended by itself.
+func (l *soakLane) dead() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.died
 }
 
 // settle waits for the end of an operation and looks it over.
@@ -226,12 +241,9 @@ func (l *soakLane) untilOver(ctx context.Context, ref loom.OperationRef) (loom.O
 		if op.Status.Final() {
 			return op, nil
 		}
-		l.mu.Lock()
-		died := l.died
-		l.mu.Unlock()
 		switch {
-		case died != nil:
-			return op, died
+		case l.dead() != nil:
+			return op, l.dead()
 		case time.Now().After(deadline):
 			l.soak.fail(l, fmt.Sprintf("operation %s (%s) is still %s and got no further for %s", ref, op.Action, op.Status, soakPatience))
 			return op, fmt.Errorf("operation %s does not end", ref)

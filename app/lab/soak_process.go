@@ -41,7 +41,7 @@ func (p *soakSlot) run(ctx context.Context) error {
 			if once {
 				faults = p.lane.soak.fault
 			}
-		case !p.lane.soak.enough():
+		case !p.lane.soak.enough() && !p.lane.calm.Load():
 			faults = p.lane.draw.next(p.kind)
 		}
 		if err := p.one(ctx, faults); err != nil {

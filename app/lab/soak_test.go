@@ -148,6 +148,21 @@ func TestSoakDraw(t *testing.T) {
 	}
 }
 
+// TestSoakRollouts is a short piece of `loom soak --rollouts`: processes fail and people change clusters
+// while rollouts run.
+func TestSoakRollouts(t *testing.T) {
+	t.Parallel()
+	s, out := shortSoak(t, 2, 12, 1, 10)
+	s.rollouts, s.fleet, s.hasty, s.admin = true, 4, true, testkit.NewDatabase(t).DSN
+	if err := s.run(t.Context()); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	t.Log(out.String())
+	if s.rolledOut == 0 {
+		t.Errorf("no rollout ended:\n%s", out.String())
+	}
+}
+
 // TestSoakHealth is a short piece of `loom soak --health`: machines and processes fail, and what Loom
 // repairs by itself is judged.
 func TestSoakHealth(t *testing.T) {
