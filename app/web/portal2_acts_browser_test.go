@@ -159,7 +159,7 @@ func TestFacetsByKeyboard(t *testing.T) {
 				b.Wait("the next choice of "+name, func() bool { return b.URL() != before })
 			}
 			b.Wait("the list of "+name, func() bool { return strings.Contains(b.URL(), name+"="+url.QueryEscape(value)) })
-			b.Wait("one row", func() bool { return runOn(b, `document.querySelectorAll("tbody tr").length`) == "1" })
+			b.WaitTrue("one row", `document.querySelectorAll("tbody tr").length === 1`)
 			if got := b.Value(at); got != value {
 				t.Errorf("%d wide: %s shows %q", width, name, got)
 			}

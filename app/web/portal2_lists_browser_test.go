@@ -46,6 +46,7 @@ func TestListsOnAPhone(t *testing.T) {
 	w.v.post(route.AdminBulk(loom.KindHardwareType, "delete"), "id", "1.gone", "confirm", "delete 1 hardware type").shows(t, 200, "Deleted.")
 	complete := func(at string) {
 		t.Helper()
+		w.b.WaitLoaded() // without its styles a page is wider
 		var lost []string
 		check(t, json.Unmarshal([]byte(runOn(w.b, lostCells)), &lost))
 		if overflow := w.b.Page().Overflow; len(lost) > 0 || overflow > 0 {
@@ -72,13 +73,17 @@ func TestListsOnAPhone(t *testing.T) {
 	w.looks("hardware types")
 	hands := w.b.Mouse()
 	hands.Activate("sort", "#entries thead a[href*='sort=-updateTime']")
-	w.b.Wait("the entry saved last on top", func() bool { return runOn(w.b, `document.querySelector("#entries tbody th a").textContent`) == "spare" })
+	w.b.WaitTrue("the entry saved last on top", `document.querySelector("#entries tbody th a").textContent === "spare"`)
 	hands.Activate("a label", "#entries .c-chip")
-	w.b.WaitText("1 hardware type")
+	one := func(field string) {
+		t.Helper()
+		w.b.WaitTrue("one entry by "+field, `location.search.includes("`+field+`=") && document.querySelectorAll("#entries tbody th a").length === 1 && document.readyState === "complete"`)
+	}
+	one("label")
 	hands.Activate("clear filters", ".c-toolbar a.c-button")
-	w.b.Wait("all entries", func() bool { return w.b.URL() == hardware })
+	w.b.WaitTrue("all entries", `location.href === `+jsText(hardware)+` && document.querySelectorAll("#entries tbody th a").length > 1 && document.readyState === "complete"`)
 	runOn(w.b, `(f => { f.value = "unused"; f.dispatchEvent(new Event("change", {bubbles: true})) })(document.querySelector("select[name=use]"))`)
-	w.b.WaitText("1 hardware type")
+	one("use")
 	hands.Activate("select all", "[data-select-all]")
 	w.b.WaitText("1 hardware type selected")
 	complete("the selection")

@@ -71,9 +71,7 @@ func TestGraphFitsItsBox(t *testing.T) {
 	b, base := w.browse(t, "ana", browser.Options{Width: 1440})
 	b.Open(base + route.OperationGraph(op))
 	b.WaitFor(".c-dag[data-ready]")
-	b.Wait("the failed box", func() bool {
-		return runOn(b, `(() => { const dag = document.querySelector(".c-dag").getBoundingClientRect(), box = document.querySelector(".dag-node.is-failed").getBoundingClientRect(); return box.top >= dag.top && box.bottom <= dag.bottom })()`) == "true"
-	})
+	b.WaitTrue("the failed box", `(() => { const dag = document.querySelector(".c-dag").getBoundingClientRect(), box = document.querySelector(".dag-node.is-failed").getBoundingClientRect(); return box.top >= dag.top && box.bottom <= dag.bottom })()`)
 }
 
 // finishAllBut completes the tasks of an operation but for the last ones, of which the first fails.
@@ -95,17 +93,20 @@ func TestFailedOnlyLeavesNoCompleteTask(t *testing.T) {
 	b, base := w.browse(t, "ana", browser.Options{Width: 1440})
 	b.Open(base + route.Operation(op))
 	b.Do("failed only", chromedp.Click(chromedp.CSS("#task-filters > summary")), chromedp.SetValue(chromedp.CSS("#f-status"), "failed"), chromedp.Click(chromedp.CSS(".c-toolbar [type=submit]")))
-	b.Wait("the filter", func() bool { return runOn(b, `location.search.includes("status=failed")`) == "true" })
+	// Links lead to filtered views once the page around them is the filtered one.
+	const tab = `[...document.querySelectorAll(".c-tabs a")].find((a) => a.textContent.trim() === `
+	b.WaitTrue("the filter", `location.search.includes("status=failed") && `+tab+`"Log").search.includes("status=failed")`)
 	for view, selectors := range map[string][2]string{
 		"Timeline": {".gantt-bar.is-failed .gantt-failed", ".gantt-bar.is-complete"}, "Graph": {".dag-node.is-failed", ".dag-node.is-complete"},
 		"Tasks": {"#tasks tbody [data-tone=bad]", "#tasks tbody [data-tone=ok]"}, "Log": {"#log", ".c-log-line"},
 	} {
-		link := runOn(b, `[...document.querySelectorAll(".c-tabs a")].find((a) => a.textContent.trim() === `+jsText(view)+`).href`)
-		b.Open(link)
-		if !b.Has(selectors[0]) || b.Has(selectors[1]) {
-			t.Errorf("%s: failed tasks %v, complete ones %v", view, b.Has(selectors[0]), b.Has(selectors[1]))
+		b.Open(runOn(b, tab+jsText(view)+`).href`))
+		b.WaitLoaded()
+		b.WaitFor(selectors[0])
+		if complete := runOn(b, `document.querySelectorAll(`+jsText(selectors[1])+`).length`); complete != "0" {
+			t.Errorf("%s: %s complete tasks", view, complete)
 		}
-		if got := b.Value("#f-status"); got != "failed" {
+		if got := runOn(b, `document.querySelector("#f-status").value`); got != "failed" {
 			t.Errorf("%s: the filter is %q", view, got)
 		}
 	}

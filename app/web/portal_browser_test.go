@@ -244,7 +244,7 @@ func TestJSONFieldCopiesAndUnfolds(t *testing.T) {
 	b.Wait("the field as it was", func() bool { return height() == "false" })
 	b.Do("copy", chromedp.Click(chromedp.CSS(copied)))
 	b.WaitFor(copied + "[data-done]")
-	b.Wait("what is read aloud", func() bool { return runOn(b, `document.querySelector("#announce").textContent`) == "Copied the text" })
+	b.WaitTrue("what is read aloud", `document.querySelector("#announce").textContent === "Copied the text"`)
 	if got := browser.Get(b, "read the clipboard", chromedp.Evaluate[string](`navigator.clipboard.readText()`, chromedp.EvalAwaitPromise)); got != text {
 		t.Errorf("the clipboard holds %.80q", got)
 	}

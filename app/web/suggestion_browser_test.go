@@ -17,13 +17,13 @@ func TestSuggestionKeepsThePlace(t *testing.T) {
 	b.Open(base + "/clusters/new?for=web-cluster&clusterTemplate=web-cluster&name=shop&numMachines=3&servicesShown=1&services=haproxy")
 	b.WaitFor("[data-set=form]")
 	runOn(b, `(() => { document.querySelector("#form-rest details").open = true; document.body.dataset.same = "1"; return ""; })()`)
-	b.Wait("the fold to tell", func() bool { return runOn(b, `document.querySelector("[data-fold]").value`) == "1" })
+	b.WaitTrue("the fold to tell", `document.querySelector("[data-fold]").value === "1"`)
 	runOn(b, `(() => { document.querySelector("[data-set=form]").click(); return ""; })()`)
-	b.Wait("the service", func() bool { return runOn(b, `String(document.querySelector("input[value=nginx]").checked)`) == "true" })
+	b.WaitTrue("the service", `document.querySelector("input[value=nginx]").checked`)
 	if got := runOn(b, `[document.body.dataset.same, document.querySelector("#form-rest details").open, location.pathname].join()`); got != "1,true,/clusters/new" {
 		t.Errorf("after the suggestion: %s", got)
 	}
-	b.Wait("the answer", func() bool { return runOn(b, `document.querySelector("#check-line").dataset.state`) != "cannot" })
+	b.WaitTrue("the answer", `document.querySelector("#check-line").dataset.state !== "cannot"`)
 	if complaints := b.Complaints(); len(complaints) != 0 {
 		t.Errorf("the browser complains: %q", complaints)
 	}

@@ -132,8 +132,8 @@ func TestTimesGoOn(t *testing.T) {
 	first := words()
 	b.Wait("the time to move on from "+first, func() bool { return words() != first && strings.HasSuffix(words(), "s ago") })
 	b.Do("a row that comes later", chromedp.Evaluate[chromedp.Void](`document.querySelector("#clusters").insertAdjacentHTML("beforeend", '<time id="late" data-age="-59.5">in 59 s</time><time id="hour" data-age="3599">59 min ago</time>')`))
-	b.Wait("an hour", func() bool { return runOn(b, `document.querySelector("#hour").textContent`) == "1 h ago" })
-	b.Wait("less than a minute", func() bool { return runOn(b, `document.querySelector("#late").textContent`) != "in 59 s" })
+	b.WaitTrue("an hour", `document.querySelector("#hour").textContent === "1 h ago"`)
+	b.WaitTrue("less than a minute", `document.querySelector("#late").textContent !== "in 59 s"`)
 
 	now := time.Date(2026, 6, 9, 12, 0, 0, 0, time.UTC)
 	var script, want strings.Builder

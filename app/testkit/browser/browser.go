@@ -247,6 +247,13 @@ func (b *Browser) Wait(what string, ok func() bool) {
 	}
 }
 
+// WaitTrue waits until an expression is true on the page. That it fails while one page gives way
+// to another does not count.
+func (b *Browser) WaitTrue(what, expression string) {
+	b.t.Helper()
+	b.Wait(what, func() bool { return look[bool](b, expression) })
+}
+
 // Reload loads the page again, as people without scripts do.
 func (b *Browser) Reload() {
 	b.t.Helper()
