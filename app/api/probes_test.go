@@ -135,6 +135,74 @@ func TestProbeBeforeSaving(t *testing.T) {
 	}
 }
 
+// TestTestCarriesOver: who saves what was tested has tested the provider. What another person tested,
+// and what is not quite the same, secrets included, counts for nothing.
+func TestTestCarriesOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.provisioner(&answering{probe: loom.Probe{OK: true, Checks: []loom.ProbeCheck{{Name: "sign in", OK: true, Message: "Yes."}}}})
+	w.exec(`INSERT INTO users (tenant_id, id, role, display_name) SELECT id, 'colleague', 'admin', 'Colleague' FROM tenants WHERE name = 'acme'`)
+	colleague := w.token("acme", "colleague", loom.ScopeAdmin)
+	document := func(name, region, key string) string {
+		secret := ""
+		if key != "" {
+			secret = `,"secret_key":"` + key + `"`
+		}
+		return `{"name":"` + name + `","providertype":"fake","provisioner":{"region":"` + region + `"` + secret + `}}`
+	}
+	test := func(who, body string) (id string) {
+		t.Helper()
+		id = w.call(who, post, "/v2/providers/probe", body).want(202).object()["id"].(string)
+		for until := time.Now().Add(30 * time.Second); time.Now().Before(until); {
+			if w.call(who, get, "/v2/probes/"+id, "").want(200).object()["state"] == "passed" {
+				return id
+			}
+		}
+		t.Fatal("the test does not end")
+		return ""
+	}
+	tested := func(name string) bool {
+		t.Helper()
+		answer := w.call(w.admin, get, "/v2/providers/"+name+"/probe", "")
+		return answer.status == 200 && answer.object()["ok"] == true
+	}
+	id := test(w.admin, document("", "north", "k-1"))
+	w.call(w.admin, post, "/v2/providers", document("far", "south", "k-1")).want(200)
+	w.call(w.admin, post, "/v2/providers", document("other", "north", "k-2")).want(200)
+	w.call(colleague, post, "/v2/providers", document("theirs", "north", "k-1")).want(200)
+	for _, name := range []string{"far", "other", "theirs"} {
+		if tested(name) {
+			t.Errorf("%s counts as tested", name)
+		}
+	}
+	w.call(w.admin, post, "/v2/providers", document("right", "north", "k-1")).want(200)
+	if !tested("right") {
+		t.Error("what was tested and saved counts as not tested")
+	}
+	if state := w.call(w.admin, get, "/v2/probes/"+id, "").want(200).object(); state["provider"] != "right" {
+		t.Errorf("the test is about %v", state["provider"])
+	}
+	w.call(w.admin, post, "/v2/providers", document("twin", "north", "k-1")).want(200)
+	if tested("twin") {
+		t.Error("a test counts twice")
+	}
+
+	// The next version, whose secret is the stored one; an answer about what it was before goes.
+	test(w.admin, document("right", "west", ""))
+	w.call(w.admin, post, "/v2/providers/right/probe", "").want(200)
+	before := w.call(w.admin, get, "/v2/providers/right/probe", "").want(200).object()["time"].(float64)
+	w.call(w.admin, put, "/v2/providers/right", document("right", "west", "")).want(200)
+	if now := w.call(w.admin, get, "/v2/providers/right/probe", "").want(200).object()["time"].(float64); now >= before {
+		t.Error("the answer is still that of what was saved before")
+	}
+	var answers, digests int
+	w.must(w.db.Get(&answers, `SELECT count(*) FROM provider_requests WHERE provider_name = 'right' AND purpose = 'probe'`))
+	w.must(w.db.Get(&digests, `SELECT count(*) FROM provider_requests WHERE digest IS NOT NULL`))
+	if answers != 1 || digests != 0 {
+		t.Errorf("%d answers, %d digests", answers, digests)
+	}
+}
+
 func TestProbeThatNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(d *Deps) { d.Processes = nil })

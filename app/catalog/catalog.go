@@ -253,7 +253,7 @@ func (c *Catalog) put(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, tenant
 		if err := permitted(ctx, tx, tenant, may, p); err != nil {
 			return nil, err
 		}
-		if after, err = c.sealProvider(ctx, tx, tenant, p, actor.User, in.AskRotate); err != nil {
+		if after, err = c.sealProvider(ctx, tx, actor, p, in.AskRotate); err != nil {
 			return nil, err
 		}
 	}

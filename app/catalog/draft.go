@@ -26,7 +26,7 @@ func (c *Catalog) ProviderDraft(ctx context.Context, actor loom.Actor, body []by
 		return loom.ProviderDraft{}, err
 	}
 	p := entry.(*loom.Provider)
-	d := loom.ProviderDraft{Secrets: map[string]loom.Secret{}}
+	var d loom.ProviderDraft
 	err = store.Exec(ctx, c.db, func(tx *sqlx.Tx) error {
 		may, err := store.Permits(ctx, tx, tenant)
 		if err != nil {
@@ -45,14 +45,8 @@ func (c *Catalog) ProviderDraft(ctx context.Context, actor loom.Actor, body []by
 		if err := c.mayReplace(ctx, tx, tenant, *p, s); err != nil {
 			return err
 		}
-		for _, field := range p.Sealed {
-			if given, there := s.given[field]; there {
-				d.Secrets[field] = given
-			} else if d.Secrets[field], err = c.ring.Open(tenant, store.ProviderSecrets(p.Name), field, s.sealed[field]); err != nil {
-				return err
-			}
-		}
-		return nil
+		d.Secrets, d.Digest, err = c.draftOf(tenant, *p, s)
+		return err
 	})
 	if err != nil {
 		return loom.ProviderDraft{}, err
@@ -60,6 +54,36 @@ func (c *Catalog) ProviderDraft(ctx context.Context, actor loom.Actor, body []by
 	d.Provider = *p
 	d.Provider.Name = name
 	return d, nil
+}
+
+// draftOf gives the secrets that the tasks of a provider would get, and the digest of it with them.
+func (c *Catalog) draftOf(tenant loom.TenantID, p loom.Provider, s split) (secrets map[string]loom.Secret, digest []byte, err error) {
+	secrets, plain := map[string]loom.Secret{}, map[string]string{}
+	for _, field := range p.Sealed {
+		secret, given := s.given[field]
+		if !given {
+			if secret, err = c.ring.Open(tenant, store.ProviderSecrets(p.Name), field, s.sealed[field]); err != nil {
+				return nil, nil, err
+			}
+		}
+		secrets[field], plain[field] = secret, secret.Reveal()
+	}
+	// Text of JSON says where each value ends, and sorts the names.
+	data, err := json.Marshal([]any{"provider draft", tenant, p.Type, p.Fields, plain})
+	if err != nil {
+		return nil, nil, err
+	}
+	digest, err = c.ring.MAC(c.ring.First(), data)
+	return secrets, digest, err
+}
+
+// adoptTest makes the newest test that the actor ran of what is saved here the test of the provider.
+func (c *Catalog) adoptTest(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, p loom.Provider, s split) error {
+	_, digest, err := c.draftOf(actor.Tenant, p, s)
+	if err != nil {
+		return nil //nolint:nilerr // who saves new credentials need not wait for the key of the old ones
+	}
+	return store.AdoptDraftProbe(ctx, tx, actor.Tenant, actor.User, p.Name, digest)
 }
 
 // named gives the name in a document, and the document with a name that nothing is stored

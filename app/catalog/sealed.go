@@ -111,8 +111,9 @@ func (c *Catalog) formats(plugin loom.PluginType, p loom.Provider) []loom.FieldE
 // sealProvider is splitProvider and stores the sealed values. It gives the
 // provider as the audit may keep it: as long as the type is unknown, any value
 // may turn out to be a secret, and the audit is not rewritten. ask refuses to replace
-// credentials that operations use.
-func (c *Catalog) sealProvider(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, p *loom.Provider, by loom.UserID, ask bool) (shown loom.Provider, err error) {
+// credentials that operations use. A test of what is saved becomes that of the provider.
+func (c *Catalog) sealProvider(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, p *loom.Provider, ask bool) (shown loom.Provider, err error) {
+	tenant := actor.Tenant
 	s, err := c.splitProvider(ctx, tx, tenant, p)
 	if err != nil {
 		return loom.Provider{}, err
@@ -128,7 +129,10 @@ func (c *Catalog) sealProvider(ctx context.Context, tx *sqlx.Tx, tenant loom.Ten
 			return loom.Provider{}, err
 		}
 	}
-	return shownProvider(*p, s.known), c.storeSplit(ctx, tx, tenant, p.Name, s, by)
+	if err := c.adoptTest(ctx, tx, actor, *p, s); err != nil {
+		return loom.Provider{}, err
+	}
+	return shownProvider(*p, s.known), c.storeSplit(ctx, tx, tenant, p.Name, s, actor.User)
 }
 
 func shownProvider(p loom.Provider, known bool) loom.Provider {

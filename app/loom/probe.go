@@ -141,6 +141,8 @@ type ProviderDraft struct {
 	Provider Provider
 	// Secrets are the sensitive fields: those that were given, and stored ones that were kept.
 	Secrets map[string]Secret
+	// Digest is a keyed one of all that but the name: who saves the same saves what was tested.
+	Digest []byte
 }
 
 // ProviderCall is everything needed to ask a provider something outside of any

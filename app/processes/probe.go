@@ -94,7 +94,7 @@ func (f *Processes) BeginDraft(ctx context.Context, actor loom.Actor, d loom.Pro
 	if err != nil {
 		return 0, fmt.Errorf("write down a draft: %w", err)
 	}
-	return f.insertRequest(ctx, actor.Tenant, store.ProviderRequest{Provider: d.Provider.Name, Purpose: store.PurposeDraft, By: actor.User},
+	return f.insertRequest(ctx, actor.Tenant, store.ProviderRequest{Provider: d.Provider.Name, Purpose: store.PurposeDraft, By: actor.User, Digest: d.Digest},
 		loom.AuditEntry{Actor: actor, Verb: "probe", Kind: loom.KindProvider.Word(), Object: d.Provider.Name, After: map[string]any{"providertype": d.Provider.Type, "saved": false}},
 		func(id int64) ([]byte, error) {
 			return f.opts.Ring.Seal(actor.Tenant, "provider_requests", draftField(id), loom.NewSecret(string(data)))

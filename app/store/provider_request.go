@@ -40,6 +40,8 @@ type ProviderRequest struct {
 	// Offer is what a verification is about.
 	Offer loom.Offer
 	By    loom.UserID
+	// Digest is that of a draft; it is only written.
+	Digest []byte
 	// Asked is when, Now the time of the database. Started is when a provisioner took it, Ended when it was done with it; zero
 	// until then.
 	Asked, Now, Started, Ended time.Time
@@ -99,14 +101,14 @@ func WaitingRequest(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID
 }
 
 const insertRequest = `
-INSERT INTO provider_requests (tenant_id, provider_name, purpose, orphan_id, requested_by, offer_kind, offer_id)
-VALUES ($1, $2, $3, nullif($4, 0::bigint), $5, $6, $7) RETURNING id`
+INSERT INTO provider_requests (tenant_id, provider_name, purpose, orphan_id, requested_by, offer_kind, offer_id, digest)
+VALUES ($1, $2, $3, nullif($4, 0::bigint), $5, $6, $7, $8) RETURNING id`
 
 // InsertRequest stores a request and gives its id. Enqueueing its River job is
 // the caller's.
 func InsertRequest(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, r ProviderRequest) (int64, error) {
 	var id int64
-	err := tx.GetContext(ctx, &id, insertRequest, tenant, r.Provider, r.Purpose, r.Orphan, r.By, r.Offer.Kind, r.Offer.ID)
+	err := tx.GetContext(ctx, &id, insertRequest, tenant, r.Provider, r.Purpose, r.Orphan, r.By, r.Offer.Kind, r.Offer.ID, r.Digest)
 	return id, wrap(err, "store a request to provider %s", r.Provider)
 }
 
@@ -209,6 +211,23 @@ DELETE FROM provider_requests WHERE tenant_id = $1 AND purpose = 'draft' AND end
 func TrimDraftProbes(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID) error {
 	_, err := tx.ExecContext(ctx, trimDraftProbes, tenant, keptDrafts)
 	return wrap(err, "trim drafts")
+}
+
+// Answers so far are about what the provider was before.
+const adoptDraftProbe = `
+WITH adopted AS (
+  UPDATE provider_requests SET purpose = 'probe', provider_name = $3, digest = NULL
+  WHERE id = (SELECT max(id) FROM provider_requests
+    WHERE tenant_id = $1 AND requested_by = $2 AND purpose = 'draft' AND ended_at IS NOT NULL AND digest = $4)
+  RETURNING id)
+DELETE FROM provider_requests r USING adopted
+WHERE r.tenant_id = $1 AND r.provider_name = $3 AND r.purpose = 'probe' AND r.ended_at IS NOT NULL AND r.id <> adopted.id`
+
+// AdoptDraftProbe makes the newest answer to a draft of a user the answer of a saved provider, if
+// the draft has the digest.
+func AdoptDraftProbe(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, by loom.UserID, provider string, digest []byte) error {
+	_, err := tx.ExecContext(ctx, adoptDraftProbe, tenant, by, provider, digest)
+	return wrap(err, "take over the test of provider %s", provider)
 }
 
 // SealDraft stores the sealed provider of a draft that waits.

@@ -86,6 +86,9 @@ func init() {
 		"ProgressProbe": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
 			return store.ProgressProbe(ctx, tx, t, 995, "", loom.Probe{})
 		}),
+		"AdoptDraftProbe": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+			return store.AdoptDraftProbe(ctx, tx, t, mark, mark, []byte(mark))
+		}),
 		"SealDraft": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
 			return store.SealDraft(ctx, tx, t, 995, []byte("changed"))
 		}),

@@ -147,6 +147,7 @@ func fill(t *testing.T, ctx context.Context, db *testkit.Database) {
 		`INSERT INTO secrets (tenant_id, entity, field, sealed) VALUES ('t-own', 'hook:1', 'secret', 'MARKED')`,
 		`INSERT INTO secrets (tenant_id, entity, field, sealed) VALUES ('t-own', 'node:00000000-0000-4000-8000-000000000001', 'ssh-auth', 'MARKED')`,
 		`INSERT INTO provider_requests (id, tenant_id, provider_name, purpose, requested_by, ended_at, probe) OVERRIDING SYSTEM VALUE VALUES (997, 't-own', 'MARKED', 'probe', 'MARKED', now(), '{"Images": [{"id": "MARKED"}]}')`,
+		`INSERT INTO provider_requests (id, tenant_id, provider_name, purpose, requested_by, ended_at, digest, probe) OVERRIDING SYSTEM VALUE VALUES (994, 't-own', 'MARKED', 'draft', 'MARKED', now(), 'MARKED', '{"Images": [{"id": "MARKED"}]}')`,
 		`INSERT INTO provider_requests (id, tenant_id, provider_name, purpose, requested_by, ended_at, offer_kind, offer_id, probe) OVERRIDING SYSTEM VALUE VALUES (996, 't-own', 'MARKED', 'verify', 'MARKED', now(), 'image', 'MARKED', '{"Images": [{"id": "MARKED"}]}')`,
 		`INSERT INTO provider_requests (id, tenant_id, provider_name, purpose, requested_by, sealed) OVERRIDING SYSTEM VALUE VALUES (995, 't-own', 'MARKED', 'draft', 'MARKED', 'MARKED')`,
 		`INSERT INTO provider_requests (id, tenant_id, provider_name, purpose, requested_by) OVERRIDING SYSTEM VALUE VALUES (998, 't-own', 'MARKED', 'sweep', 'MARKED')`,
