@@ -372,11 +372,12 @@ func (f *finder) layout(l loom.LayoutConstraints) {
 	}
 }
 
-// uncheckedServices are the services that do something and whose trouble nobody would notice.
+// uncheckedServices are the services that do something and whose trouble nobody would notice;
+// deprecated ones are on their way out.
 func (f *finder) uncheckedServices(wanted func(kind loom.EntityKind, name string) bool) []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(f.services)) {
-		if s := f.services[name]; s.Unchecked() && wanted(loom.KindService, name) {
+		if s := f.services[name]; s.Unchecked() && !s.Deprecated && wanted(loom.KindService, name) {
 			names = append(names, name)
 		}
 	}

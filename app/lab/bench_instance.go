@@ -255,7 +255,7 @@ func (p *benchProcess) ended() error {
 func (b *benchInstance) waitWorkers(ctx context.Context) error {
 	return b.wait(ctx, "workers", func() (bool, error) {
 		short, err := b.Processes.Shortage(ctx, b.actor)
-		return err == nil && short.Assigned > 0 && !short.Short(), err
+		return err == nil && short.Assigned > 0 && short.Assigned == short.Requested, err
 	})
 }
 

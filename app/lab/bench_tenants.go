@@ -52,7 +52,7 @@ func (b *benchInstance) measureIdle(ctx context.Context, tenants int, quiet time
 		}
 		if err := b.wait(ctx, "workers of all tenants", func() (bool, error) {
 			short, err := b.Processes.Shortage(ctx, wiring.CliActor())
-			return err == nil && short.Requested > 0 && !short.Short(), err
+			return err == nil && short.Requested > 0 && short.Assigned == short.Requested, err
 		}); err != nil {
 			return err
 		}

@@ -128,7 +128,7 @@ func TestShortageIsShownAndNeverAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, err = f.Shortage(ctx, super)
-	want := processes.Shortage{Capacity: 50, Requested: 100, Assigned: 50, Tenants: []processes.TenantWorkers{{Tenant: "demo", Requested: 90, Assigned: 45}, {Tenant: "superadmin", Requested: 10, Assigned: 5}}}
+	want := processes.Shortage{Capacity: 50, Requested: 100, Assigned: 50, Possible: 50, Tenants: []processes.TenantWorkers{{Tenant: "demo", Requested: 90, Assigned: 45}, {Tenant: "superadmin", Requested: 10, Assigned: 5}}}
 	if err != nil || !reflect.DeepEqual(s, want) {
 		t.Fatalf("got %+v, %v; want %+v", s, err, want)
 	}

@@ -199,12 +199,15 @@ type Shortage struct {
 	Capacity int
 	// Requested and Assigned sum up Tenants; what paused ones request is left out.
 	Requested, Assigned int
+	// Possible is how many of the requested ones the live provisioners can give; what was requested
+	// just now is assigned a moment later.
+	Possible int
 	// Tenants by id; only the actor's own unless it is a superadmin.
 	Tenants []TenantWorkers
 }
 
-// Short reports whether somebody has fewer workers than wanted.
-func (s *Shortage) Short() bool { return s.Assigned < s.Requested }
+// Short reports whether somebody gets fewer workers than wanted.
+func (s *Shortage) Short() bool { return s.Possible < s.Requested }
 
 // Shortage says how many of the wanted workers could be assigned: a superadmin sees
 // all tenants, anybody else their own.
@@ -259,9 +262,16 @@ func (f *Processes) shortage(ctx context.Context, actor loom.Actor, provisioners
 			of(tenant).Busy += n
 		}
 	}
+	maps.DeleteFunc(wanted, func(t loom.TenantID, _ int) bool { return !of(t).Paused.At.IsZero() })
+	possible := DistributeWorkers(capacities(live), wanted)
 	if actor.May(loom.Install.Reading(), loom.Installation) != nil {
 		s.Capacity = 0
 		maps.DeleteFunc(all, func(t loom.TenantID, _ *TenantWorkers) bool { return t != actor.Tenant })
+	}
+	for _, a := range possible {
+		if all[a.Tenant] != nil {
+			s.Possible += a.Workers
+		}
 	}
 	for _, tenant := range slices.Sorted(maps.Keys(all)) {
 		t := all[tenant]

@@ -119,6 +119,37 @@ func TestFailedScriptIsMended(t *testing.T) {
 	}
 }
 
+// TestWaitingScriptIsMended: who mends a script before it is given up needs not wait for the next
+// attempt, and the panel with what it said stays within its column.
+func TestWaitingScriptIsMended(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	w.withScripts()
+	w.script("nginx.sh", "#!/bin/sh\nconfigre\n", catalog.UploadOptions{Release: true})
+	op := w.create("shop", 2)
+	at := w.waitingTask(op)
+	w.db.MustExec(`UPDATE attempts SET stderr = '/var/cache/loom/shell/scripts/nginx.sh: 2: /var/cache/loom/shell/scripts/nginx.sh: configre: not found in any of the folders that were searched'`)
+	b, base := w.browse(t, "admin", browser.Options{Width: 1440})
+	for _, width := range []int64{1440, 390} {
+		b.Size(width)
+		b.Open(base + route.Cluster(op.Cluster))
+		b.WaitLoaded()
+		if outside := runOn(b, `[...document.querySelectorAll("#cluster-operation *")].filter((e) => e.checkVisibility() && e.getBoundingClientRect().right > document.querySelector("#cluster-operation").getBoundingClientRect().right + 1).length`); outside != "0" {
+			t.Errorf("%d wide: %s elements stick out of the panel", width, outside)
+		}
+	}
+	b.Size(1440)
+	b.Open(base + adminview.FileAct(adminview.FileShow, ofScript("nginx.sh"), 0, adminview.FieldTask, at.String()))
+	b.WaitText("Failed, will be retried")
+	hands := b.PatientKeyboard(200)
+	write(b, hands, "#!/bin/sh\nset -eu\necho configure\n")
+	hands.Activate("Save, release and retry", `button[form=file-editor][data-kind=primary]`)
+	b.WaitText("Released nginx.sh v2. Retrying.")
+	if state := w.nextTry(at); b.URL() != base+route.Cluster(op.Cluster) || state != "available" {
+		t.Errorf("at %s the next attempt is %s", b.URL(), state)
+	}
+}
+
 // TestFileEditor: keys save and indent, Tab leaves the field; the text is in colors and is
 // checked as it is typed; what is released says who gets it.
 func TestFileEditor(t *testing.T) {

@@ -82,11 +82,9 @@ func TestRetryWithAnotherConfigAndWithoutAService(t *testing.T) {
 	}
 }
 
-// A task that waits for its next try shows what it said, and two buttons.
-func TestWaitingTasksHaveButtons(t *testing.T) {
-	t.Parallel()
-	w := newClusterWorld(t)
-	ref := w.create("shop-front", 2)
+// waitingTask makes the first task of an operation one that failed and waits for its next try.
+func (w *clusterWorld) waitingTask(ref loom.OperationRef) loom.TaskRef {
+	w.t.Helper()
 	var task struct {
 		ID     int64 `db:"id"`
 		Number int   `db:"number"`
@@ -96,22 +94,35 @@ func TestWaitingTasksHaveButtons(t *testing.T) {
 	w.db.MustExec(`INSERT INTO attempts (task_id, number, process_id, status, code, message, stderr, started_at, ended_at)
 		VALUES ($1, 1, 'host-1a2b3c4d', 'failed', 1, 'no mirror', E'one\ntwo\nthree\nfour <b>\n', now(), now())`, task.ID)
 	w.db.MustExec(`UPDATE river_job r SET state = 'scheduled', scheduled_at = now() + interval '1 hour' FROM tasks t WHERE t.id = $1 AND r.id = t.river_job_id`, task.ID)
-	at, cluster := loom.TaskRef{Operation: ref, Number: task.Number}, route.Cluster(ref.Cluster)
+	return loom.TaskRef{Operation: ref, Number: task.Number}
+}
+
+// nextTry is the state of the River job of a task.
+func (w *clusterWorld) nextTry(ref loom.TaskRef) (state string) {
+	w.t.Helper()
+	w.must(w.db.Get(&state, `SELECT r.state FROM river_job r JOIN tasks t ON t.river_job_id = r.id WHERE t.cluster_id = $1 AND t.number = $2 AND NOT t.gate`, int64(ref.Operation.Cluster), ref.Number))
+	return state
+}
+
+// A task that waits for its next try shows what it said, and two buttons.
+func TestWaitingTasksHaveButtons(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	ref := w.create("shop-front", 2)
+	at, cluster := w.waitingTask(ref), route.Cluster(ref.Cluster)
 	w.get("ana", cluster).is(200, ">Retry now<", ">Stop retrying<", "four &lt;b&gt;").lacks("three")
 	w.post("eve", route.TaskVerb(at, "retry-now"), url.Values{}).is(404)
 	w.press("ana", cluster, "Retry now").goesTo(cluster)
-	var state string
-	w.must(w.db.Get(&state, `SELECT r.state FROM river_job r JOIN tasks t ON t.river_job_id = r.id WHERE t.id = $1`, task.ID))
-	if state != "available" {
+	if state := w.nextTry(at); state != "available" {
 		t.Errorf("the next try is %s", state)
 	}
-	w.db.MustExec(`UPDATE river_job r SET state = 'scheduled', scheduled_at = now() + interval '1 hour' FROM tasks t WHERE t.id = $1 AND r.id = t.river_job_id`, task.ID)
+	w.db.MustExec(`UPDATE river_job SET state = 'scheduled', scheduled_at = now() + interval '1 hour'`)
 	w.press("ana", route.Operation(ref), "Stop retrying").goesTo(route.Operation(ref))
 	w.get("ana", route.Activity()).is(200, "stopped retrying")
 	w.get("ana", route.Operation(ref)).is(200, "ana stopped the retries: no mirror")
 	// Pressed twice, it says so.
 	w.post("ana", route.TaskVerb(at, "stop-retrying"), url.Values{}).goesTo(route.Operation(ref))
-	w.get("ana", route.Operation(ref)).is(200, "Task "+strconv.Itoa(task.Number)+" does not wait for a retry")
+	w.get("ana", route.Operation(ref)).is(200, "Task "+strconv.Itoa(at.Number)+" does not wait for a retry")
 }
 
 // A refused operation says who refused it and why, and can be asked for again; there is nothing else to

@@ -57,8 +57,9 @@ type FailedTask struct {
 	// Line of the script is where it failed, 0 where that is not known, Cause what was said.
 	Line  int
 	Cause string
-	// WhyNot says why its operation can't be retried.
-	WhyNot string
+	// Retrying says that it waits for its next attempt, WhyNot why its operation can't be retried.
+	Retrying bool
+	WhyNot   string
 }
 
 // version gives one of the versions by a condition; nil for none.

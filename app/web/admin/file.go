@@ -137,14 +137,15 @@ func (s *Server) fileFacts(r *http.Request, actor loom.Actor, ref loom.ResourceR
 const failureLines = 100
 
 // failedTask is the task that an address names, with the line of a script that failed; nil for
-// none, and for one that did not fail.
+// none, and for one that did not fail. One that waits for its next attempt has failed as well.
 func (s *Server) failedTask(ctx context.Context, actor loom.Actor, text, script string) (*adminview.FailedTask, error) {
 	ref, ok := loom.ParseTaskRef(text)
 	if !ok {
 		return nil, nil
 	}
 	t, err := s.Clusters.Task(ctx, actor, ref)
-	if errors.Is(err, loom.NotFound) || err == nil && t.Status != loom.TaskFailed {
+	retrying := err == nil && t.Status == loom.TaskReady && len(t.Attempts) > 0
+	if errors.Is(err, loom.NotFound) || err == nil && t.Status != loom.TaskFailed && !retrying {
 		return nil, nil
 	}
 	if err != nil {
@@ -160,6 +161,9 @@ func (s *Server) failedTask(ctx context.Context, actor loom.Actor, text, script 
 	}
 	f := &adminview.FailedTask{Task: t.Task, ClusterName: v.Name, WhyNot: v.Allowed[loom.ChangeRetry], Cause: t.Message,
 		Title: page.Capital(strings.TrimSpace(string(t.Action)+" "+t.Service)) + " on " + ui.NodeNumber(t.NodeHostname)}
+	if retrying {
+		f.Retrying, f.WhyNot = true, ""
+	}
 	if v.Latest == nil || v.Latest.Ref != ref.Operation {
 		f.WhyNot = "A later operation changed " + v.Name + "."
 	}

@@ -240,6 +240,21 @@ func (s *Server) fileSaved(w http.ResponseWriter, r *http.Request, actor loom.Ac
 		}
 		return s.Say(w, r, to, flash)
 	}
+	failed, err := s.failedTask(r.Context(), actor, task, saved.Name)
+	if err != nil {
+		return err
+	}
+	if failed != nil && failed.Retrying {
+		flash := httpx.Flash{Tone: "ok", Text: "Released " + name + ". Retrying.", URL: route.Operation(ref.Operation), Link: "View"}
+		if err := s.Operations.RetryNow(r.Context(), actor, ref); err != nil {
+			e := loom.AsError(err)
+			if e.Kind == loom.Internal {
+				return err
+			}
+			flash = httpx.Flash{Tone: "warn", Text: "Released " + name + ". Not retried: " + e.Message}
+		}
+		return s.Say(w, r, route.Cluster(ref.Operation.Cluster), flash)
+	}
 	begun, err := s.Clusters.Begin(r.Context(), actor, clusters.PreviewInput{Kind: loom.ChangeRetry, Cluster: ref.Operation.Cluster, Change: clusters.ChangeInput{Operation: ref.Operation.Number}})
 	if err != nil {
 		e := loom.AsError(err)

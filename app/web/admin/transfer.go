@@ -85,7 +85,7 @@ func (s *Server) transferPageWith(w http.ResponseWriter, r *http.Request, actor 
 		}
 	}
 	m := adminview.PageModel{Title: "Import and export",
-		Intro: "A bundle holds entries of the catalog as one JSON document, to be kept under version control or taken to another tenant. Plugin resources, the scripts and archives that services use, travel beside it in an archive of their own. Neither ever holds secrets.",
+		Intro: "A bundle holds entries of the catalog as one JSON document, to be kept under version control or taken to another tenant. Files, the scripts and archives that services use, are exported apart, in an archive. Neither ever holds secrets.",
 		Parts: append([]templ.Component{exportCard(all, marked), importCard(paste, errs)}, archive...),
 		Calls: []ui.JSONCall{page.Call("export", http.MethodGet, "/v2/export", ""),
 			{Label: "import", Curl: `curl -H "Authorization: Bearer $LOOM_TOKEN" -H 'Content-Type: application/json' --data-binary @bundle.json "$LOOM_URL/v2/import?mode=merge"`}}}

@@ -123,6 +123,9 @@ func (s *Server) operationSaid(op *loom.Operation, name string) string {
 		return ""
 	}
 	what := ui.Capital(op.Action.Verb()) + " of " + name
+	if op.Action == loom.ClusterAuthorize {
+		what = "Adding keys to " + name
+	}
 	because := ""
 	if op.Message != "" {
 		because = " " + op.Message

@@ -54,7 +54,7 @@ func (s *Server) auditPage(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	}
 	csv, json := s.ExportsOf(r)
 	m := adminview.PageModel{
-		Title: "Audit log", Intro: "Who did what, from where, and what it changed. Entries are chained and cannot be changed; secrets are masked. They are kept for 400 days, or as long as the scheduler’s option LOOM_AUDIT_DAYS says.",
+		Title: "Audit log", Intro: "Who did what, from where, and what it changed. Entries are chained and cannot be changed; secrets are masked. Entries are kept for 400 days, unless whoever runs Loom chose another time.",
 		Calls: []ui.JSONCall{page.Call("list", http.MethodGet, route.Query("/v2/audit", "tenant", q.Tenant, "actor", q.Actor, "verb", q.Verb, "kind", q.Kind, "result", q.Result), "")},
 		Parts: []templ.Component{filters, s.AuditGrid(ui.ViewerOf(r.Context()), base, q, list, csv, json)},
 	}
