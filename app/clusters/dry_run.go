@@ -305,7 +305,7 @@ func whyOutside(works *loom.SizeRange) *loom.Unsat {
 	case works.Max == loom.Unlimited:
 		u.Headline = fmt.Sprintf("At least %d nodes are needed.", works.Min)
 	default:
-		u.Headline = fmt.Sprintf("Only %d to %d nodes have a layout.", works.Min, works.Max)
+		u.Headline = fmt.Sprintf("Only %d–%d nodes have a layout.", works.Min, works.Max)
 	}
 	return u
 }

@@ -196,7 +196,7 @@ func TestCatalogForUsers(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)
 	v := r.signedIn("demo", "user")
-	v.get("/catalog").shows(t, 200, "Load-balanced web cluster", "2 to 500 nodes", "/clusters/new?template=web-cluster", "3 templates").hides(t, "/admin/")
+	v.get("/catalog").shows(t, 200, "Load-balanced web cluster", "2–500 nodes", "/clusters/new?template=web-cluster", "3 templates").hides(t, "/admin/")
 	v.get("/catalog?q=redis").shows(t, 200, "Replicated Redis").hides(t, "Load-balanced web cluster")
 	v.get("/services").shows(t, 200, "HAProxy", "Redis primary", "/catalog/services/haproxy", "v1")
 	v.get("/services?q=redis").shows(t, 200, "Redis primary").hides(t, "HAProxy")

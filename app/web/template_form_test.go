@@ -36,7 +36,7 @@ func TestTryPage(t *testing.T) {
 	stackServices(v)
 	v.post("/admin/templates", "body", gapsTemplate).goes(t, "/admin/templates/gaps")
 	v.get("/admin/templates/gaps").shows(t, 200, `href="/admin/templates/gaps/try"`)
-	v.get("/admin/templates/gaps/try").shows(t, 200, "<html", "The template allows 1 to 9 nodes, but only 3 to 5 work", `value="3"`,
+	v.get("/admin/templates/gaps/try").shows(t, 200, "<html", "The template allows 1–9 nodes, but only 3–5 work", `value="3"`,
 		"Nodes: 1 to 2 cannot fit, 3 to 5 fits, 6 to 9 cannot fit.", "2 × base, front", "1 × pg", "At least 3 are needed.", "1–2", "6–9", "At most 5 nodes can be given a service.")
 	v.get("/admin/templates/gaps/try?try.machines=8").shows(t, 200, "No layout for 8 nodes", `value="try.machines=5"`)
 	v.get("/admin/templates/gaps/try?try.machines=8&suggest=try.machines%3D5").shows(t, 200, `value="5"`, "5 nodes, 3 services")
@@ -125,7 +125,7 @@ func TestTemplateByForm(t *testing.T) {
 		stored.Administration.Lease.Initial != 7*86_400_000 || stored.Label != "Shop" || stored.Defaults.Provider != "local" || fmt.Sprint(stored.Defaults.Config) != "map[app:map[port:80]]" {
 		t.Errorf("stored is %+v", stored)
 	}
-	v.get("/admin/templates/shop/try").shows(t, 200, "Every size that the template allows works: 2 to 5 nodes.")
+	v.get("/admin/templates/shop/try").shows(t, 200, "Every size that the template allows works: 2–5 nodes.")
 }
 
 func TestTemplateTabs(t *testing.T) {
@@ -204,7 +204,7 @@ func TestTryDraft(t *testing.T) {
 	page := v.get("/admin/templates/gaps/edit/constraints")
 	values := press(t, page, "tab:")
 	values.Set("constraints.size.max", "4")
-	page = v.send("/admin/templates/gaps/edit/try", values).shows(t, 200, "The template allows 1 to 4 nodes, but only 3 to 4 work")
+	page = v.send("/admin/templates/gaps/edit/try", values).shows(t, 200, "The template allows 1–4 nodes, but only 3–4 work")
 	values = press(t, page, "try:")
 	values.Set("try.machines", "4")
 	values.Set("try.chosen", "1")

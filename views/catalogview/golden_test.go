@@ -14,7 +14,7 @@ import (
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	gallery := catalogview.GalleryModel{Text: "2 templates", Next: "/catalog?after=x", Cards: []catalogview.TemplateCard{
-		{Base: loom.Base{Name: "web", Label: "Web <cluster>", Description: "Pages."}, Size: "2 to 5 nodes", Services: "nginx", Lease: "no end"},
+		{Base: loom.Base{Name: "web", Label: "Web <cluster>", Description: "Pages."}, Size: "2–5 nodes", Services: "nginx", Lease: "no end"},
 		{Base: loom.Base{Name: "broken"}, Size: "1 node", Services: "none", Lease: "1 day", Problem: "There is no template “base”."},
 	}}
 	golden.HTML(t, map[string]templ.Component{

@@ -29,7 +29,7 @@ func matrix(step string) templateview.MatrixModel {
 }
 
 func sizes() templateview.SizesModel {
-	return templateview.SizesModel{Summary: "The template allows 1 to 6 nodes.", Note: "More could be tried.", Rows: []templateview.SizeRow{
+	return templateview.SizesModel{Summary: "The template allows 1–6 nodes.", Note: "More could be tried.", Rows: []templateview.SizeRow{
 		{Machines: 1, State: templateview.SizeCannot, Why: "At least 3 are needed.", Href: "/1"}, {Machines: 2, State: templateview.SizeCannot, Why: "At least 3 are needed.", Href: "/2"},
 		{Machines: 3, State: templateview.SizeFits, Layout: []templateview.SizeNodes{{Count: 2, Services: "base, front"}, {Count: 1, Services: "pg"}}, Asked: true, Href: "/3"},
 		{Machines: 4, State: templateview.SizeFits, Layout: []templateview.SizeNodes{{Count: 2, Services: "base"}, {Count: 2, Services: "pg"}}}, {Machines: 5, State: templateview.SizeUndecided}, {Machines: 6, State: templateview.SizeUntried},

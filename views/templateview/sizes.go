@@ -339,7 +339,7 @@ func (m SizesModel) Describe() string {
 		if i == j {
 			parts = append(parts, fmt.Sprintf("%d %s", m.Rows[i].Machines, word))
 		} else {
-			parts = append(parts, fmt.Sprintf("%d to %d %s", m.Rows[i].Machines, m.Rows[j].Machines, word))
+			parts = append(parts, fmt.Sprintf("%d–%d %s", m.Rows[i].Machines, m.Rows[j].Machines, word))
 		}
 		i = j + 1
 	}

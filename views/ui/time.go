@@ -10,10 +10,13 @@ import (
 func callID(id string, n int) string { return id + "-call-" + strconv.Itoa(n) }
 
 // Duration gives a duration in Loom's one format, with at most two units:
-// "0.4 s", "12 s", "4 min 12 s", "1 h 5 min", "3 d 4 h". Negative ones count as 0.
+// "< 0.1 s", "0.4 s", "12 s", "4 min 12 s", "1 h 5 min", "3 d 4 h". Negative ones count as 0.
 func Duration(d time.Duration) string {
 	if d < 0 {
 		d = 0
+	}
+	if d > 0 && d < 100*time.Millisecond {
+		return "< 0.1 s"
 	}
 	if d < 10*time.Second && d%time.Second != 0 {
 		return strconv.FormatFloat(d.Truncate(100*time.Millisecond).Seconds(), 'f', 1, 64) + " s"

@@ -421,7 +421,7 @@ func (s *Server) userGrid(r *http.Request, users account.UserList, q userQuery) 
 		}
 		m.Keys = append(m.Keys, string(u.ID))
 		m.Rows = append(m.Rows, []adminview.Cell{
-			id, {Text: u.DisplayName, Sub: u.Email}, {Text: page.Capital(string(u.Role))}, {Text: strconv.Itoa(u.Clusters)}, {Text: strconv.Itoa(u.Tokens)},
+			id, {Text: u.DisplayName, Sub: u.Email}, {Text: page.Capital(string(u.Role))}, {Text: page.CountOrDash(u.Clusters)}, {Text: page.CountOrDash(u.Tokens)},
 			{Time: u.LastSeen, ShowTime: true}, {Time: u.Created},
 		})
 	}

@@ -70,7 +70,7 @@ func TestTemplateRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"A cluster has exactly 3 nodes.", "a is on at most 2 nodes.", "b is on at least 1 node.", "c is on 2 to 4 nodes.", "c needs the hardware type x or y.",
+		"A cluster has exactly 3 nodes.", "a is on at most 2 nodes.", "b is on at least 1 node.", "c is on 2–4 nodes.", "c needs the hardware type x or y.",
 		"d is on any number of nodes, also on none.", "e is on no node.",
 		"Where one of a and b is, the others of them are too.", "a, b and c are never all on the same node.", "d may be on no node.", "Any service of the catalog may be added.",
 		"Clusters expire after 1 day.", "A lease is at most 2 days.", "One change extends it by at most 1 hour.",

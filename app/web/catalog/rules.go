@@ -106,7 +106,7 @@ func quantityRule(name string, q loom.Quantities) string {
 	case low == 0:
 		return name + " is on at most " + on(*q.Max) + "."
 	}
-	return fmt.Sprintf("%s is on %d to %d nodes.", name, low, *q.Max)
+	return fmt.Sprintf("%s is on %d–%d nodes.", name, low, *q.Max)
 }
 
 func appendAllowed(rules []string, what string, names []string) []string {

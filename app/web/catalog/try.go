@@ -404,5 +404,5 @@ func worksRange(r loom.SizeRange) string {
 	if r.Min == r.Max {
 		return strconv.Itoa(r.Min) + " works"
 	}
-	return fmt.Sprintf("%d to %d work", r.Min, r.Max)
+	return fmt.Sprintf("%d–%d work", r.Min, r.Max)
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"loom/app/catalog"
 	"loom/app/clusters"
@@ -201,8 +202,9 @@ func (s *Server) taskPanelModel(ctx context.Context, actor loom.Actor, v cluster
 		if err != nil {
 			return m, err
 		}
-		if m.Cause = markCause(logLines(lines)); m.Cause == m.Message {
-			m.Message = ""
+		m.Cause = markCause(logLines(lines))
+		if m.Message = strings.TrimSuffix(m.Message, ": "+m.Cause); m.Message == m.Cause {
+			m.Message = "" // what is above needs not be said twice
 		}
 		script, err := s.scriptButton(ctx, actor, v, t.Task)
 		if err != nil {

@@ -69,7 +69,7 @@ func (s *Server) taskLogModel(r *http.Request, actor loom.Actor, t clusters.Task
 	case a.Status == loom.AttemptRunning:
 		m.More, m.Topic = route.TaskLog(t.Ref, attempt), route.TopicLog(t.Ref, attempt)
 	case a.Number > 0 && !a.Ended.IsZero():
-		m.Note = fmt.Sprintf("The log ended %s with exit status %d.", ui.Relative(a.Ended, s.Now()), a.Code)
+		m.Note = "The log ended " + ui.Relative(a.Ended, s.Now()) + "."
 	}
 	return m, nil
 }

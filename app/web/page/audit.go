@@ -199,6 +199,11 @@ func auditWords(e loom.AuditEntry) (words, object string) {
 	case e.Kind == "settings" || e.Kind == "preferences" || e.Kind == "catalog":
 		return verb + " the " + kindWord(e.Kind), ""
 	}
+	if after, ok := Members(e.After).(map[string]any); ok && e.Kind == "cluster" && e.Verb == "apply" {
+		if action, ok := after["action"].(string); ok {
+			verb = doneTo(loom.ClusterAction(action).Done(), loom.Activity{})
+		}
+	}
 	if e.Verb == "act_as" && e.Kind == "tenant" {
 		verb += " administrator of"
 	}

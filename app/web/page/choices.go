@@ -110,7 +110,15 @@ func dependencyFacts(d loom.Dependencies) []string {
 	return out
 }
 
-// NodesRange is "2 to 20 nodes".
+// CountOrDash is a number in a table, "–" for none.
+func CountOrDash(n int) string {
+	if n == 0 {
+		return "–"
+	}
+	return strconv.Itoa(n)
+}
+
+// NodesRange is "2–20 nodes".
 func NodesRange(low, high int) string {
 	switch {
 	case high >= loom.Unlimited:
@@ -118,7 +126,7 @@ func NodesRange(low, high int) string {
 	case low == high:
 		return "exactly " + ui.Count(low, "node", "nodes")
 	}
-	return fmt.Sprintf("%d to %d nodes", low, high)
+	return fmt.Sprintf("%d–%d nodes", low, high)
 }
 
 // SuggestionValue packs what a suggestion changes into one field of the form:

@@ -75,7 +75,6 @@ func (s *Server) systemTenant(w http.ResponseWriter, r *http.Request, actor loom
 	}
 	m.Parts = []templ.Component{
 		ui.Definitions(append([]ui.Def{
-			{Term: "Clusters", Text: page.UsedOf(use.Clusters, use.MaxClusters)}, {Term: "Nodes", Text: page.UsedOf(use.Nodes, use.MaxNodes)},
 			{Term: "Workers", Text: strconv.Itoa(work.Assigned) + " of " + strconv.Itoa(t.Workers) + " assigned, " + strconv.Itoa(work.Busy) + " busy"}, {Term: "Tasks that wait", Text: strconv.Itoa(queue.Waiting)},
 			{Term: "Created", Value: ui.Time(t.Created, s.Now())},
 		}, permitDefs(t.Permits)...)),
@@ -126,7 +125,7 @@ func (s *Server) systemTenantUsers(w http.ResponseWriter, r *http.Request, actor
 		if u.Disabled {
 			id.State = &ui.State{Word: "Disabled", Icon: "ban", Tone: ui.ToneIdle}
 		}
-		grid.Rows = append(grid.Rows, []adminview.Cell{id, {Text: u.DisplayName, Sub: u.Email}, {Text: page.Capital(string(u.Role))}, {Text: strconv.Itoa(u.Clusters)}, {Time: u.LastSeen, ShowTime: true}, {Time: u.Created}})
+		grid.Rows = append(grid.Rows, []adminview.Cell{id, {Text: u.DisplayName, Sub: u.Email}, {Text: page.Capital(string(u.Role))}, {Text: page.CountOrDash(u.Clusters)}, {Time: u.LastSeen, ShowTime: true}, {Time: u.Created}})
 	}
 	return s.tenantSheet(w, r, actor, http.StatusOK, t, tabUsers, adminview.PageModel{Parts: []templ.Component{adminview.Table(grid)}})
 }
