@@ -52,6 +52,8 @@ type TableModel struct {
 	Rows        [][]Cell
 	Now         time.Time
 	Empty       ui.EmptyModel
+	// Flow puts the values of a row behind one another where the window is narrow.
+	Flow bool
 	// Bulk is what can be done to several rows, if set; Keys are then the values of the boxes of the rows.
 	Bulk *sharedview.BulkBar
 	Keys []string
@@ -59,6 +61,14 @@ type TableModel struct {
 	Pages ui.PaginationModel
 	// CSV and JSON give all rows that the filters leave, as files; empty for none.
 	CSV, JSON string
+}
+
+// cards is how a narrow window shows the rows.
+func (m TableModel) cards() any {
+	if m.Flow {
+		return "flow"
+	}
+	return true
 }
 
 // FiltersModel is the form above a list. It changes the table region with the id

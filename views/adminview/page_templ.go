@@ -719,7 +719,7 @@ func Table(m TableModel) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = ui.Table(ui.TableModel{ID: m.ID, Caption: m.Caption, CaptionHidden: !m.ShowCaption, Columns: m.columns(), Attrs: templ.Attributes{"data-cards": true}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var27), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Table(ui.TableModel{ID: m.ID, Caption: m.Caption, CaptionHidden: !m.ShowCaption, Columns: m.columns(), Attrs: templ.Attributes{"data-cards": m.cards()}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var27), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

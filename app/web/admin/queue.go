@@ -46,11 +46,14 @@ func (s *Server) adminQueue(w http.ResponseWriter, r *http.Request, actor loom.A
 			banner.Text = ui.Count(q.Waiting, "task waits", "tasks wait") + ", none of them for a worker."
 		}
 	}
-	oldest := ui.Def{Term: "Longest wait", Text: "nothing waits"}
+	oldest := ui.Def{Term: "Longest wait", Text: "–"}
 	if !q.Oldest.IsZero() {
 		oldest.Text = ui.Duration(q.Now.Sub(q.Oldest))
 	}
-	m.Parts = []templ.Component{ui.Banner(banner), ui.Definitions([]ui.Def{oldest,
+	if q.Waiting > 0 || banner.Tone != ui.ToneOK { // else the table says it
+		m.Banners = []ui.BannerModel{banner}
+	}
+	m.Parts = []templ.Component{ui.Definitions([]ui.Def{oldest,
 		{Term: "Workers requested", Text: strconv.Itoa(q.Share.Requested)}, {Term: "Workers assigned", Text: strconv.Itoa(q.Share.Assigned)}, {Term: "Workers busy", Text: strconv.Itoa(q.Share.Busy)},
 	}), s.queueGrid(q, running), s.busyGrid(busy)}
 	return s.LiveSheet(w, r, actor, route.TopicTenant(), page.AdminFrame("Queue", route.AdminQueue()), m)

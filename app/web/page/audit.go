@@ -151,7 +151,7 @@ var auditStates = map[string]ui.State{
 
 // AuditGrid lists entries; files are the addresses of all of them as CSV and JSON.
 func (s *Shared) AuditGrid(see ui.Viewer, base string, q AuditQuery, list account.AuditList, files ...string) templ.Component {
-	m := adminview.TableModel{ID: "audit", Caption: "Audit, the newest first", Now: s.Now(),
+	m := adminview.TableModel{Flow: true, ID: "audit", Caption: "Audit, the newest first", Now: s.Now(),
 		Columns: []ui.Column{{Label: "What"}, {Label: "Result"}, {Label: "When"}, {Label: "From where"}, {Label: "Changed"}},
 		Pages:   Turned("Pages of the audit", base, list.Next, list.Prev, q.pairs()...),
 		Empty:   ui.EmptyModel{Icon: "list", Text: "Nothing was recorded yet."}}
@@ -200,9 +200,8 @@ func auditWords(e loom.AuditEntry) (words, object string) {
 		return verb + " the " + kindWord(e.Kind), ""
 	}
 	if after, ok := Members(e.After).(map[string]any); ok && e.Kind == "cluster" && e.Verb == "apply" {
-		if action, ok := after["action"].(string); ok {
-			verb = doneTo(loom.ClusterAction(action).Done(), loom.Activity{})
-		}
+		action, _ := after["action"].(string) // a create names none
+		verb = doneTo(cmp.Or(loom.ClusterAction(action), loom.ClusterCreate).Done(), loom.Activity{})
 	}
 	if e.Verb == "act_as" && e.Kind == "tenant" {
 		verb += " administrator of"
