@@ -22,6 +22,8 @@ func TestListsWithoutScripts(t *testing.T) {
 	v.get("/admin/hardware-types?use=unused").shows(t, 200, "1 hardware type")
 	v.get("/admin/hardware-types?label=none").shows(t, 200, "No matches.", "Clear filters")
 	v.get("/admin/services?findings=unchecked").shows(t, 200, "29 services")
+	v.post(route.AdminBulk(loom.KindService, "deprecate"), "id", "1.apache-httpd").shows(t, 200, "Done: 1 service.")
+	v.get("/admin/services?findings=unchecked").shows(t, 200, "28 services") // deprecated ones are on their way out
 	v.get("/admin/services?automator=docker").shows(t, 200, "cassandra-docker").hides(t, `href="/admin/services/apache-httpd"`)
 	v.get("/admin/hardware-types/spare").shows(t, 200, "team=web")
 	v.get("/admin/hardware-types/spare/edit").shows(t, 200, "team=web</textarea>")
