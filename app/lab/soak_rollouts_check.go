@@ -263,15 +263,16 @@ func (s *soakFleetLane) lookAtMember(c *soakCourse, m loom.RolloutCluster) []str
 	if !moved {
 		move = ""
 	}
-	mustSkip := move == soakDelete || move == soakProtect && s.replaces || c.Kind == loom.ChangeRollback && (move == soakExpand || move == soakRestart) ||
-		move == soakExpand && c.Settings.Changed == loom.RolloutSkip
+	mustSkip := move == soakDelete || move == soakProtect && s.replaces || c.Kind == loom.ChangeRollback && (move == soakExpand || move == soakRestart)
+	// An expand may leave the tasks of a plan as they are. Then the change begins.
+	same := c.Settings.Changed == loom.RolloutSkip || move != soakExpand
 	switch {
 	case mustSkip && m.Status != loom.RolloutSkipped:
 		say("must be skipped after its %s", move)
-	case !mustSkip && m.Status == loom.RolloutSkipped && len(ops) == 0 && c.Status != loom.RolloutAborted:
+	case !mustSkip && m.Status == loom.RolloutSkipped && len(ops) == 0 && move != soakExpand && c.Status != loom.RolloutAborted:
 		say("was skipped after its %q", move)
 	}
-	if m.Status == loom.RolloutDone && move != soakExpand && !maps.Equal(c.tasks[m.Cluster], m.Tasks) {
+	if m.Status == loom.RolloutDone && same && !maps.Equal(c.tasks[m.Cluster], m.Tasks) {
 		say("ran %v, and %v was shown", c.tasks[m.Cluster], m.Tasks)
 	}
 	return wrong

@@ -213,15 +213,15 @@ doc.addEventListener('submit', (event) => {
   if (form.dataset.sent || button?.getAttribute('aria-disabled') === 'true') { event.preventDefault(); event.stopImmediatePropagation(); return; }
   delete form.dataset.dirty;
   if (form.matches('[data-once]')) form.dataset.sent = '1';
-  if (button?.dataset.busy) {
-    button.dataset.label = button.querySelector('.c-button-label')?.textContent ?? '';
-    // Keep the width, so that nothing moves; the value is sent before this runs.
-    setTimeout(() => {
-      button.setAttribute('aria-disabled', 'true');
-      one('.c-button-label', button).textContent = button.dataset.busy;
-    });
-  }
+  markBusy(button);
 }, true);
+doc.addEventListener('htmx:beforeRequest', (event) => markBusy(/** @type {any} */ (event).detail.elt));
+/** Says on a button that its request is at work. @param {HTMLElement | null} button */
+function markBusy(button) {
+  if (!button?.dataset.busy) return;
+  button.dataset.label = one('.c-button-label', button)?.textContent ?? '';
+  setTimeout(() => { button.setAttribute('aria-disabled', 'true'); one('.c-button-label', button).textContent = button.dataset.busy; }); // its value is sent first
+}
 
 /** @param {ParentNode} root */
 function releaseForms(root) {
@@ -332,7 +332,7 @@ doc.addEventListener('htmx:afterRequest', (event) => {
   for (const part of [elt, target]) part?.removeAttribute?.('aria-busy');
   const form = up(elt, 'form');
   if (successful) told(elt, 200); else if (form?.matches('[data-guard]')) form.dataset.dirty = '1'; // it was not sent after all
-  if (form) releaseForms(form.parentElement ?? doc);
+  if (form || elt.dataset.label) releaseForms((form ?? elt).parentElement ?? doc);
 });
 // A list that was filtered since a refresh of it began keeps its new rows.
 doc.addEventListener('htmx:beforeSwap', (event) => {
