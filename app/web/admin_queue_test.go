@@ -12,7 +12,7 @@ func TestQueueListsTasks(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)
 	admin, super := r.signedIn("demo", "admin"), r.signedIn("superadmin", "admin")
-	admin.get("/admin/queue").shows(t, 200, "No task waits for a worker.", "nothing waits")
+	admin.get("/admin/queue").shows(t, 200, "No task waits for a worker.", ">–<")
 	for _, statement := range []string{
 		`INSERT INTO clusters (id, tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider_fields, services)
 		SELECT 70 + i, t.id, 'user', 'bee-' || i, 'pending', 'x', 1, '{}', 'local', '{}', '{}' FROM tenants t, generate_series(1, 2) i WHERE t.name = 'demo'`,
