@@ -154,7 +154,7 @@ func (s *soakFleetLane) judgeStop(v *clusters.RolloutView) error {
 	case v.Clusters(loom.RolloutRuns) > 0: // not all is counted yet
 	case v.Why == fmt.Sprintf("Stopped by %s.", s.actor.User):
 	case !strings.Contains(v.Why, "failed") || v.Failures <= v.Settings.MaxFailed || failed <= v.Settings.MaxFailed:
-		s.soak.fail(s.soakLane, fmt.Sprintf("rollout %d stopped after %d failures of clusters, of which %d are failed now and %d may: %s", v.Number, v.Failures, failed, v.Settings.MaxFailed, v.Why))
+		s.soak.fail(s.soakLane, fmt.Sprintf("rollout %d stopped after %d failures; %d clusters are failed now, and %d may be: %s", v.Number, v.Failures, failed, v.Settings.MaxFailed, v.Why))
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func TestConnectionByKeyboard(t *testing.T) {
 	hands.Activate("test", test)
 	b.WaitText("which fits the private key")
 	hands.Activate("save", "#editor .c-actions button[data-kind=primary]")
-	b.Wait("the provider", func() bool { return b.URL() == w.server.URL+"/admin/providers/stack" })
+	b.WaitTrue("the provider", `location.pathname === "/admin/providers/stack" && document.readyState === "complete"`)
 	b.Open(w.server.URL + "/admin/providers/stack/test")
 	hands.Activate("test", "form[action='/admin/providers/stack/test'] button")
 	b.WaitText("Passed")

@@ -37,7 +37,7 @@ func TestTryPage(t *testing.T) {
 	v.post("/admin/templates", "body", gapsTemplate).goes(t, "/admin/templates/gaps")
 	v.get("/admin/templates/gaps").shows(t, 200, `href="/admin/templates/gaps/try"`)
 	v.get("/admin/templates/gaps/try").shows(t, 200, "<html", "The template allows 1–9 nodes, but only 3–5 work", `value="3"`,
-		"Nodes: 1 to 2 cannot fit, 3 to 5 fits, 6 to 9 cannot fit.", "2 × base, front", "1 × pg", "At least 3 are needed.", "1–2", "6–9", "At most 5 nodes can be given a service.")
+		"Nodes: 1–2 cannot fit, 3–5 fits, 6–9 cannot fit.", "2 × base, front", "1 × pg", "At least 3 are needed.", "1–2", "6–9", "At most 5 nodes can be given a service.")
 	v.get("/admin/templates/gaps/try?try.machines=8").shows(t, 200, "No layout for 8 nodes", `value="try.machines=5"`)
 	v.get("/admin/templates/gaps/try?try.machines=8&suggest=try.machines%3D5").shows(t, 200, `value="5"`, "5 nodes, 3 services")
 	v.get("/admin/templates/gaps/try?try.machines=x&try.from=7&try.to=2").shows(t, 200, "Enter a whole number from 1 to 10000.", "The last size is below the first.")
