@@ -92,7 +92,7 @@ func (a *Accounts) Activity(ctx context.Context, actor loom.Actor, in ActivityIn
 	if tenant == "" {
 		return store.ActivityAllTenants(ctx, a.db, in.ActivityFilter, in.Page)
 	}
-	if in.Viewer = viewer; viewer != "" {
+	if in.Viewer = viewer; !viewer.SeesAll() {
 		self, err := store.User(ctx, a.kept, actor.Tenant, actor.User)
 		if err != nil {
 			return ActivityList{}, err
@@ -103,18 +103,18 @@ func (a *Accounts) Activity(ctx context.Context, actor loom.Actor, in ActivityIn
 }
 
 // activityScope gives the tenant of the feed, "" for all, and its viewer.
-func (a *Accounts) activityScope(ctx context.Context, actor loom.Actor, in ActivityInput) (loom.TenantID, loom.UserID, error) {
+func (a *Accounts) activityScope(ctx context.Context, actor loom.Actor, in ActivityInput) (tenant loom.TenantID, viewer store.Viewer, err error) {
 	if err := actor.May(loom.Read, actor.InTenant()); err != nil {
-		return "", "", err
+		return "", viewer, err
 	}
 	if !in.All {
 		return actor.Tenant, store.SeenBy(actor), nil
 	}
 	if err := mayReadTenants(actor); err != nil || in.Tenant == "" {
-		return "", "", err
+		return "", viewer, err
 	}
-	tenant, err := store.TenantByNameAllTenants(ctx, a.db, in.Tenant)
-	return tenant.ID, "", named(err, in.Tenant)
+	of, err := store.TenantByNameAllTenants(ctx, a.db, in.Tenant)
+	return of.ID, viewer, named(err, in.Tenant)
 }
 
 // ActivityNames are the names by which a feed can be limited.

@@ -34,7 +34,7 @@ func (a *Accounts) ActorByToken(ctx context.Context, in TokenInput) (loom.Actor,
 		return loom.Actor{}, bad
 	}
 	token, who, err := store.TokenByHashAllTenants(ctx, a.db, hashOf(in.Secret))
-	if isNotFound(err) {
+	if isNotFound(err) || err == nil && !who.User.IsMember() {
 		return loom.Actor{}, bad
 	}
 	if err != nil {
@@ -42,7 +42,7 @@ func (a *Accounts) ActorByToken(ctx context.Context, in TokenInput) (loom.Actor,
 	}
 	in.Address = clean(in.Address)
 	actor := loom.Actor{
-		Tenant: token.Account.Tenant, TenantName: who.TenantName, User: who.User.ID, Role: who.User.Role,
+		Tenant: token.Account.Tenant, TenantName: who.TenantName, User: who.User.ID, Role: who.User.Role, Grants: who.User.Grants,
 		Via: viaToken(token.Name), Scopes: token.Scopes, Address: in.Address, AccessEpoch: who.User.AccessEpoch,
 		Token: token.ID, TokenEnds: token.Expires, OldSecret: !who.SecretEnds.IsZero(),
 	}
@@ -130,7 +130,7 @@ func (a *Accounts) actAs(ctx context.Context, actor loom.Actor, in TokenInput) (
 	acting := actor
 	abroad := in.AsTenant != "" && in.AsTenant != actor.TenantName
 	// The same whether there is such a tenant or not: that is for superadmins to know.
-	if abroad && !actor.Role.May(loom.Install) {
+	if abroad && !actor.ActingRole().May(loom.Install) {
 		return loom.Actor{}, loom.NewError(loom.Forbidden, "This token belongs to the tenant “%s”; only a superadmin acts in another one.", actor.TenantName)
 	}
 	if clean(in.AsTenant) != in.AsTenant || clean(in.AsUser) != in.AsUser {
@@ -149,7 +149,7 @@ func (a *Accounts) actAs(ctx context.Context, actor loom.Actor, in TokenInput) (
 	if acting.Account() == actor.Account() {
 		return actor, nil
 	}
-	if !actor.Role.May(loom.Administer) {
+	if actor.ActingRole() == "" {
 		return loom.Actor{}, loom.NewError(loom.Forbidden, "This token belongs to “%s”; only an administrator acts as another user.", actor.User)
 	}
 	user, err := store.User(ctx, a.db, acting.Tenant, acting.User)
@@ -163,9 +163,12 @@ func (a *Accounts) actAs(ctx context.Context, actor loom.Actor, in TokenInput) (
 	if user.Disabled {
 		return loom.Actor{}, loom.NewError(loom.Forbidden, "The user “%s” is disabled.", user.ID)
 	}
-	acting.Role, acting.Via = user.Role, viaOf(actor, acting)
+	if !user.IsMember() {
+		return loom.Actor{}, loom.NewError(loom.Forbidden, "The user “%s” has no role.", user.ID)
+	}
+	acting.Role, acting.Grants, acting.Via = user.Role, user.Grants, viaOf(actor, acting)
 	acting.AccessEpoch = 0 // of somebody else
-	acting.By, acting.ByRole = actor.Account(), actor.Role
+	acting.By, acting.ByRole = actor.Account(), actor.ActingRole()
 	return acting, nil
 }
 
@@ -211,13 +214,16 @@ func (a *Accounts) ActorByHeaders(ctx context.Context, in HeaderInput) (loom.Act
 	if user.Disabled {
 		return loom.Actor{}, loom.NewError(loom.Unauthenticated, "The user “%s” is disabled.", user.ID)
 	}
+	if !user.IsMember() {
+		return loom.Actor{}, loom.NewError(loom.Unauthenticated, "The user “%s” has no role.", user.ID)
+	}
 	if time.Since(user.LastSeen) > time.Minute {
 		err := store.Exec(ctx, a.db, func(tx *sqlx.Tx) error { return store.TouchUser(ctx, tx, tenant.ID, user.ID) })
 		if err != nil {
 			return loom.Actor{}, err
 		}
 	}
-	actor.Role, actor.AccessEpoch = user.Role, user.AccessEpoch
+	actor.Role, actor.Grants, actor.AccessEpoch = user.Role, user.Grants, user.AccessEpoch
 	return actor, nil
 }
 

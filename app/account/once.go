@@ -49,7 +49,7 @@ func (a *Accounts) BeginOnce(ctx context.Context, actor loom.Actor, key, path st
 	}
 	// A body may hold a password, so a plain hash of it would let one be guessed.
 	// Who lost a role gets no answer of the time when he had it.
-	hash, err := a.ring.MAC(a.ring.First(), []byte("body of an Idempotency-Key\x00"), []byte(actor.Role+"\x00"), body)
+	hash, err := a.ring.MAC(a.ring.First(), []byte("body of an Idempotency-Key\x00"), fmt.Append(nil, actor.Role, actor.Grants, "\x00"), body)
 	if err != nil {
 		return nil, err
 	}

@@ -71,21 +71,23 @@ func (a *Accounts) SignIn(ctx context.Context, in SignInInput) (loom.Actor, loom
 	if err != nil {
 		return loom.Actor{}, loom.Secret{}, none, err
 	}
-	if missing != nil || !right || user.Disabled {
+	if missing != nil || !right || user.Disabled || !user.IsMember() {
 		why := ""
 		switch {
 		case missing != nil: // nobody, so nothing to keep
 		case !right:
 			why = "wrong password"
-		default:
+		case user.Disabled:
 			why = "the user is disabled"
+		default:
+			why = "the user has no role"
 		}
 		if err := a.refusedSignIn(ctx, tenant, user.ID, counts, in.Address, why); err != nil {
 			return loom.Actor{}, loom.Secret{}, none, err
 		}
 		return loom.Actor{}, loom.Secret{}, none, wrong
 	}
-	actor := loom.Actor{Tenant: tenant.ID, TenantName: tenant.Name, User: user.ID, Role: user.Role, Via: "session", Address: in.Address, AccessEpoch: user.AccessEpoch}
+	actor := loom.Actor{Tenant: tenant.ID, TenantName: tenant.Name, User: user.ID, Role: user.Role, Grants: user.Grants, Via: "session", Address: in.Address, AccessEpoch: user.AccessEpoch}
 	cookie := loom.NewSecret(newSecret())
 	life := SessionLife
 	if in.Keep {
@@ -140,6 +142,9 @@ func (a *Accounts) ActorBySession(ctx context.Context, cookie loom.Secret, addre
 		}
 		return loom.Actor{}, loom.Session{}, err
 	}
+	if !who.User.IsMember() {
+		return loom.Actor{}, loom.Session{}, loom.NewError(loom.Unauthenticated, "You have no role in this tenant any longer. Ask an administrator of it.")
+	}
 	if who.Stale {
 		err := store.Exec(ctx, a.db, func(tx *sqlx.Tx) error {
 			return store.TouchSession(ctx, tx, session.Account.Tenant, hashOf(cookie), address)
@@ -149,7 +154,7 @@ func (a *Accounts) ActorBySession(ctx context.Context, cookie loom.Secret, addre
 		}
 	}
 	actor := loom.Actor{
-		Tenant: session.Account.Tenant, TenantName: who.TenantName, User: who.User.ID, Role: who.User.Role, Via: "session", Address: address,
+		Tenant: session.Account.Tenant, TenantName: who.TenantName, User: who.User.ID, Role: who.User.Role, Grants: who.User.Grants, Via: "session", Address: address,
 		AccessEpoch: who.User.AccessEpoch,
 	}
 	return a.acting(ctx, actor, session, who)

@@ -47,7 +47,7 @@ func (a *Accounts) CreateToken(ctx context.Context, actor loom.Actor, in NewToke
 		}
 		return loom.Token{}, loom.Secret{}, loom.NewError(loom.Forbidden, "You act as “%s”, and a token belongs to whoever creates it. To create your own, %s.", actor.User, remedy)
 	}
-	return a.createToken(ctx, actor, actor.Account(), actor.Role, in)
+	return a.createToken(ctx, actor, loom.User{ID: actor.User, Tenant: actor.Tenant, Role: actor.Role, Grants: actor.Grants}, in)
 }
 
 // CreateTokenFor makes a token for a user of a tenant by name, for the command
@@ -72,16 +72,17 @@ func (a *Accounts) CreateTokenFor(ctx context.Context, actor loom.Actor, tenant 
 	}
 	// What is done to a tenant is in the audit of that tenant.
 	actor.Tenant, actor.TenantName = t.ID, t.Name
-	return a.createToken(ctx, actor, loom.Account{User: user, Tenant: t.ID}, owner.Role, in)
+	return a.createToken(ctx, actor, owner, in)
 }
 
-func (a *Accounts) createToken(ctx context.Context, actor loom.Actor, owner loom.Account, role loom.Role, in NewToken) (loom.Token, loom.Secret, error) {
+func (a *Accounts) createToken(ctx context.Context, actor loom.Actor, of loom.User, in NewToken) (loom.Token, loom.Secret, error) {
+	owner := loom.Account{User: of.ID, Tenant: of.Tenant}
 	days, err := store.MaxTokenDays(ctx, a.db, owner.Tenant)
 	if err != nil {
 		return loom.Token{}, loom.Secret{}, err
 	}
 	token := loom.Token{Account: owner, Name: strings.TrimSpace(in.Name), Scopes: in.Scopes}
-	errs := checkToken(&token, role)
+	errs := checkToken(&token, of.May(loom.Publish))
 	now := time.Now()
 	limit := now.AddDate(0, 0, days)
 	switch {
@@ -138,7 +139,7 @@ func mayHaveMore(ctx context.Context, tx *sqlx.Tx, owner loom.Account) error {
 }
 
 // checkToken checks name and scopes; scopes collapse and are put in order.
-func checkToken(t *loom.Token, role loom.Role) []loom.FieldError {
+func checkToken(t *loom.Token, mayPublish bool) []loom.FieldError {
 	var errs []loom.FieldError
 	if n := utf8.RuneCountInString(t.Name); n < 1 || n > maxToken || strings.ContainsFunc(t.Name, unseen) {
 		errs = append(errs, loom.FieldError{Field: "name", Message: "A token has a name of 1 to 100 characters that says what it is for, without control characters."})
@@ -151,8 +152,8 @@ func checkToken(t *loom.Token, role loom.Role) []loom.FieldError {
 		switch {
 		case !slices.Contains(loom.Scopes, scope):
 			errs = append(errs, loom.FieldError{Field: at, Message: fmt.Sprintf("There is no scope “%s”; scopes are read, clusters:write, catalog:write and admin.", scope)})
-		case scope == loom.ScopeCatalogWrite && !role.May(loom.Publish):
-			errs = append(errs, loom.FieldError{Field: at, Message: "The scope “catalog:write” is for administrators only."})
+		case scope == loom.ScopeCatalogWrite && !mayPublish:
+			errs = append(errs, loom.FieldError{Field: at, Message: "The scope “catalog:write” is for publishers and administrators only."})
 		}
 	}
 	var ordered []loom.Scope
@@ -288,7 +289,7 @@ func mayEnd(actor loom.Actor, owner loom.UserID) error {
 	if owner == actor.User {
 		return actor.May(loom.Self, actor.Mine())
 	}
-	return actor.May(loom.Administer, loom.OwnedBy(loom.Account{User: owner, Tenant: actor.Tenant}))
+	return actor.May(loom.Administer, loom.Account{User: owner, Tenant: actor.Tenant}.Object())
 }
 
 // shownToken is a token as the API shows it, for the audit.

@@ -159,7 +159,11 @@ func (a *Accounts) UserSummary(ctx context.Context, actor loom.Actor, id loom.Us
 }
 
 func (a *Accounts) maySeeUser(actor loom.Actor, id loom.UserID) error {
-	err := actor.May(loom.See, loom.OwnedBy(loom.Account{User: id, Tenant: actor.Tenant}))
+	verb := loom.Administer.Reading()
+	if id == actor.User {
+		verb = loom.Self.Reading()
+	}
+	err := actor.May(verb, loom.Account{User: id, Tenant: actor.Tenant}.Object())
 	if isNotFound(err) {
 		return loom.NewError(loom.NotFound, "There is no user “%s” in this tenant.", id)
 	}

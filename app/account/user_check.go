@@ -59,7 +59,7 @@ func checkRole(role loom.Role) []loom.FieldError {
 	if slices.Contains(loom.StoredRoles, role) {
 		return nil
 	}
-	return []loom.FieldError{{Field: "role", Message: "The role is “user” or “admin”."}}
+	return []loom.FieldError{{Field: "role", Message: "The role is “user”, “admin” or “none”."}}
 }
 
 // demotes reports whether a role would take from the built-in administrator what he is.

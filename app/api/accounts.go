@@ -12,5 +12,9 @@ func (a *api) whoami(w http.ResponseWriter, r *http.Request, actor loom.Actor) e
 	if err != nil {
 		return err
 	}
-	return answer(w, r, wire.NewWhoami(actor, wire.NewUser(user)))
+	groups, err := a.Accounts.GroupsOf(r.Context(), actor, actor.User)
+	if err != nil {
+		return err
+	}
+	return answer(w, r, wire.NewWhoami(actor, wire.NewUser(user), groups))
 }

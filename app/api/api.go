@@ -86,7 +86,7 @@ func newAPI(deps Deps) *api {
 	if deps.Protection == nil {
 		deps.Protection = http.NewCrossOriginProtection()
 	}
-	return &api{Deps: deps, recheck: 10 * time.Second, keepAlive: httpx.KeepAlive, pace: time.Second, patience: 10 * time.Second}
+	return &api{Deps: deps, recheck: 4 * time.Second, keepAlive: httpx.KeepAlive, pace: time.Second, patience: 10 * time.Second}
 }
 
 // Owns reports whether a path belongs to the API rather than to the pages. The

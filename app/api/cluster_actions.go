@@ -105,6 +105,9 @@ func (a *api) controlCluster(verb loom.ChangeKind) httpx.ActorHandler {
 		if err != nil {
 			return err
 		}
+		if err := a.Clusters.May(r.Context(), actor, loom.Operate, id); err != nil {
+			return err
+		}
 		cluster, latest, err := a.Clusters.Latest(r.Context(), actor, id)
 		if err != nil {
 			return err

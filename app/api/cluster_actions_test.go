@@ -248,7 +248,8 @@ func TestEditAndFilterOverREST(t *testing.T) {
 		w.call(w.user, patch, "/v2/clusters/"+ids[i], fmt.Sprintf(`{"labels":{"n":%d,"team":"x"}}`, i)).want(200)
 	}
 	at := "/v2/clusters/" + ids[0]
-	w.call(w.user, patch, at, `{"ownerId":"ben"}`).want(403)
+	w.call(w.second, patch, at, `{"ownerId":"ben"}`).want(404)
+	w.call(w.user, patch, at, `{"ownerId":"nobody"}`).fails(400, "ownerId", "There is no user with this id")
 	w.call(w.admin, patch, at, `{"ownerId":"nobody"}`).fails(400, "ownerId", "nobody")
 	if c := w.call(w.admin, patch, at, `{"ownerId":"ben","description":"yours"}`).want(200).object(); c["account"].(map[string]any)["userId"] != "ben" || c["description"] != "yours" {
 		t.Errorf("edited %v", c)

@@ -32,6 +32,9 @@ func foreignBodies(ids map[string]string) map[string]string {
 		"ServicesAdd":      `{"services":["web"]}`,
 		"MaintenanceBegin": fmt.Sprintf(`{"until":%d,"reason":"new disks"}`, time.Now().Add(time.Hour).UnixMilli()),
 		"Repair":           fmt.Sprintf(`{"nodes":[%q]}`, ids["nodeId"]),
+		"GroupWrite":       `{"name":"changed"}`,
+		"BindingWrite":     `{"user":"ben","role":"reader"}`,
+		"ShareWrite":       `{"user":"ben","role":"operator"}`,
 		"Resize":           `{"hardwaretype":"small"}`,
 		"Deprecation":      `{"message":"changed"}`,
 		"Skip":             `{"reason":"because"}`,
@@ -248,6 +251,11 @@ func (w *world) markedTenant() map[string]string {
 	ids["previews/id"], ids["hash"] = preview["id"].(string), preview["hash"].(string)
 	rollout := w.call(w.admin, post, "/v2/rollouts", fmt.Sprintf(`{"kind":"restart","q":"name:own","waves":[{"q":%q},{"rest":true}]}`, secretMark)).want(200).object()
 	ids["rollouts/id"] = fmt.Sprint(rollout["number"])
+	ids["groups/id"] = fmt.Sprint(w.call(w.admin, post, "/v2/groups", fmt.Sprintf(`{"name":"own","description":%q}`, secretMark)).want(200).object()["id"])
+	w.call(w.admin, put, "/v2/groups/"+ids["groups/id"]+"/members/carol", "").want(200)
+	ids["user"] = "carol"
+	ids["bindings/id"] = fmt.Sprint(w.call(w.admin, post, "/v2/bindings", fmt.Sprintf(`{"group":%q,"role":"operator","template":"site"}`, ids["groups/id"])).want(200).object()["id"])
+	ids["binding"] = fmt.Sprint(w.call(w.admin, post, "/v2/clusters/"+id+"/access", `{"user":"carol","role":"operator"}`).want(200).object()["id"])
 	deliveries := w.call(w.admin, get, "/v2/hooks/"+ids["hooks/id"]+"/deliveries", "").want(200).array()
 	if len(deliveries) == 0 {
 		w.t.Fatal("the hook heard nothing")

@@ -12,7 +12,7 @@ import (
 // routes is the table of contents of the API. What clients of the predecessor
 // call comes first in each group; rows marked fresh are Loom's own.
 func (a *api) routes() []route {
-	return slices.Concat(a.systemRoutes(), a.clusterRoutes(), a.clusterActionRoutes(), a.incidentRoutes(), a.operationRoutes(), a.readingRoutes(), a.previewRoutes(), a.rolloutRoutes(), a.catalogRoutes(), a.pluginRoutes(), a.accountRoutes(), a.auditRoutes(), a.hookRoutes(), a.probeRoutes(), a.orphanRoutes(), a.queueRoutes())
+	return slices.Concat(a.systemRoutes(), a.clusterRoutes(), a.clusterActionRoutes(), a.incidentRoutes(), a.operationRoutes(), a.readingRoutes(), a.previewRoutes(), a.rolloutRoutes(), a.catalogRoutes(), a.pluginRoutes(), a.accountRoutes(), a.groupRoutes(), a.auditRoutes(), a.hookRoutes(), a.probeRoutes(), a.orphanRoutes(), a.queueRoutes())
 }
 
 const (
@@ -294,7 +294,7 @@ func (a *api) accountRoutes() []route {
 		{method: del, path: "/v2/profile", verb: loom.Profile, summary: "Forget one's own free-form object", handle: a.deleteProfile},
 		{method: get, path: "/v2/users", verb: loom.Administer, summary: "List the users of the tenant", fresh: true, paged: true, answer: "[]User", handle: a.listUsers, query: []param{
 			{"q", "string", "Words in id, name or email address."},
-			{"role", "string", "Roles, separated by commas: user, admin, superadmin."},
+			{"role", "string", "Roles, separated by commas: user, admin, superadmin, none."},
 			{"disabled", "boolean", "Only disabled users, or none of them."},
 		}},
 		{method: post, path: "/v2/users", verb: loom.Administer, summary: "Create a user; a generated password is shown only once, and to be changed at the first sign-in", fresh: true, once: true, body: "UserCreate", answer: "User", handle: a.createUser},

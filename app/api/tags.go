@@ -28,6 +28,7 @@ var tags = []tag{
 	{"plugins", "Types of providers and automators, and the resources (scripts, keys, cookbooks) that they use.", []string{"plugins"}},
 	{"account", "Who the request acts as; tokens, sessions and profile.", []string{"whoami", "tokens", "sessions", "profile"}},
 	{"tenants", "Tenants with quotas, their users and settings.", []string{"tenants", "users", "settings"}},
+	{"groups", "Groups of users, and the roles that users and groups have in the tenant, on templates and on clusters.", []string{"groups", "bindings", "access"}},
 	{"incidents", "What went wrong on nodes, from turning bad until well again.", []string{"incidents"}},
 	{"hooks", "Notices over HTTP when operations start and end.", []string{"hooks"}},
 	{"audit", "Who changed what, when and from where.", []string{"audit"}},
@@ -42,7 +43,7 @@ func tagOf(path string) string {
 	segment := parts[0]
 	if len(parts) > 2 && segment == "clusters" {
 		switch parts[2] {
-		case "operations", "plans", "nodes":
+		case "operations", "plans", "nodes", "access":
 			segment = parts[2]
 		}
 	}
@@ -73,6 +74,10 @@ var placeHelps = map[string]string{
 	"tokens/id":           "Id of a token, not its secret.",
 	"sessions/id":         "Id of a session.",
 	"users/id":            "User id.",
+	"groups/id":           "Id of a group.",
+	"user":                "Id of a user.",
+	"bindings/id":         "Id of a binding.",
+	"binding":             "Id of a binding.",
 	"hooks/id":            "Id of a hook.",
 	"d":                   "Id of a delivery.",
 	"queue":               "Name of a queue: control, hook, probe, sweep, journal, or “tenant_” and the id of a tenant.",

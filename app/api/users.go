@@ -8,7 +8,7 @@ import (
 	"loom/app/loom"
 )
 
-var roles = []loom.Role{loom.RoleUser, loom.RoleAdmin, loom.RoleSuperadmin}
+var roles = []loom.Role{loom.RoleUser, loom.RoleAdmin, loom.RoleSuperadmin, loom.RoleNone}
 
 func (a *api) listUsers(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	page, err := readPage(r, true)

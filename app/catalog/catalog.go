@@ -377,6 +377,11 @@ func (c *Catalog) Delete(ctx context.Context, actor loom.Actor, kind loom.Entity
 				return err
 			}
 		}
+		if kind == loom.KindTemplate && left == 0 {
+			if err := store.DropBindingsOfTemplates(ctx, tx, tenant); err != nil {
+				return err
+			}
+		}
 		object := name
 		if version > 0 {
 			object = fmt.Sprintf("%s version %d", name, version)

@@ -319,6 +319,11 @@ func (c *Catalog) importBundle(ctx context.Context, tx *sqlx.Tx, actor loom.Acto
 	if len(writes) == 0 && len(report.Removed) == 0 {
 		return report, nil
 	}
+	if mode == Replace {
+		if err := store.DropBindingsOfTemplates(ctx, tx, actor.Tenant); err != nil {
+			return report, err
+		}
+	}
 	if err := store.InsertAudit(ctx, tx, loom.AuditEntry{Actor: actor, Verb: "import", Kind: "catalog", Object: string(mode), After: report}); err != nil {
 		return report, err
 	}

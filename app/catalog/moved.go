@@ -15,7 +15,7 @@ import (
 // inUse says of a provider, for people, how many clusters use it; "" for none. The caller
 // holds the lock of its name.
 func inUse(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, name string) (string, error) {
-	clusters, err := store.ClustersMadeFrom(ctx, tx, tenant, "", loom.KindProvider, name)
+	clusters, err := store.ClustersMadeFrom(ctx, tx, tenant, store.Viewer{}, loom.KindProvider, name)
 	switch {
 	case err != nil || len(clusters) == 0:
 		return "", err

@@ -131,6 +131,8 @@ func (c *canary) fillPage(pattern, cluster string) []string {
 	switch {
 	case strings.HasPrefix(pattern, "/admin/hooks/"):
 		values["{id}"] = text(`SELECT min(id)::text FROM hooks` + ofDemo)
+	case strings.HasPrefix(pattern, "/admin/groups/{id}"):
+		values["{id}"] = text(insertGroup)
 	case strings.HasPrefix(pattern, "/admin/rollouts/{id}"):
 		values["{id}"], values["{verb}"] = text(insertRollout), "abort"
 	case strings.HasPrefix(pattern, "/admin/users/"):

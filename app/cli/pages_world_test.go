@@ -155,6 +155,13 @@ INSERT INTO rollouts (tenant_id, number, kind, request, settings, hash, status, 
 	SELECT t.id, (SELECT count(*) + 1 FROM rollouts), 'restart', '{"Change": {"Kind": "restart"}, "Waves": []}', '{"concurrency": 5, "maxFailed": 0, "pause": 600, "changed": "skip", "windows": []}',
 		'x', 'stopped', 'Stopped by admin.', 1, 1, 0, 'admin', 'admin', now() FROM tenants t WHERE t.name = 'demo' RETURNING number::text`
 
+// insertGroup stores a group with a member and a role.
+const insertGroup = `
+WITH made AS (INSERT INTO groups (tenant_id, name) SELECT t.id, 'Team ' || (SELECT count(*) FROM groups) FROM tenants t WHERE t.name = 'demo' RETURNING tenant_id, id),
+	member AS (INSERT INTO group_members (tenant_id, group_id, user_id, added_by) SELECT tenant_id, id, 'user', 'admin' FROM made),
+	role AS (INSERT INTO role_bindings (tenant_id, group_id, role, created_by) SELECT tenant_id, id, 'reader', 'admin' FROM made)
+SELECT id::text FROM made`
+
 // office fills what stands in no cluster.
 func (w *pagesWorld) office() {
 	w.t.Helper()
@@ -165,6 +172,7 @@ func (w *pagesWorld) office() {
 	}
 	w.names["hook"] = one(`SELECT min(id)::text FROM hooks`)
 	w.names["rollout"] = one(insertRollout)
+	w.names["group"] = one(insertGroup)
 	w.names["{delivery}"] = one(`SELECT id::text FROM hook_deliveries LIMIT 1`)
 	w.names["{token}"] = one(`SELECT min(id)::text FROM tokens WHERE tenant_id = (SELECT id FROM tenants WHERE name = 'demo') AND user_id = 'user'`)
 	w.names["own token"] = one(`SELECT min(id)::text FROM tokens WHERE tenant_id = (SELECT id FROM tenants WHERE name = 'demo') AND user_id = 'admin'`)

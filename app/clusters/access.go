@@ -44,7 +44,7 @@ func (u *Clusters) reveal(ctx context.Context, actor loom.Actor, id loom.Cluster
 	if err := actor.May(loom.Operate, actor.Mine()); err != nil {
 		return Revealed{}, err
 	}
-	if err := u.see(ctx, actor, id); err != nil {
+	if err := u.May(ctx, actor, loom.Operate, id); err != nil {
 		return Revealed{}, err
 	}
 	nothing := loom.NewError(loom.NotFound, "There is no sign-in to show for this node.")
@@ -91,7 +91,7 @@ func (u *Clusters) Key(ctx context.Context, actor loom.Actor, id loom.ClusterID)
 		return loom.Secret{}, err
 	}
 	c, err := store.ClusterByID(ctx, u.q, actor.Tenant, id)
-	if err := allowed(actor, loom.Operate, id, c.Owner, err); err != nil {
+	if err := allowed(actor, loom.Operate, id, c.Object(), err); err != nil {
 		return loom.Secret{}, err
 	}
 	nodes, err := store.NodesBriefly(ctx, u.q, actor.Tenant, id)

@@ -392,7 +392,7 @@ func (c *change) revalidate(ctx context.Context, tx *sqlx.Tx, tenant loom.Tenant
 func (u *Clusters) begin(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, seen loom.Cluster, c *change, given map[string]any, verb string) (loom.OperationRef, error) {
 	var none loom.OperationRef
 	cluster, err := store.LockCluster(ctx, tx, actor.Tenant, seen.ID)
-	if err := allowed(actor, verbOf(c.Kind), seen.ID, cluster.Owner, err); err != nil {
+	if err := allowed(actor, verbOf(c.Kind), seen.ID, cluster.Object(), err); err != nil {
 		return none, err
 	}
 	// He may have been an administrator when he made a preview of it.

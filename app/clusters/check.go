@@ -84,7 +84,7 @@ func (u *Clusters) Check(ctx context.Context, actor loom.Actor, in loom.CreateIn
 
 func (u *Clusters) check(ctx context.Context, actor loom.Actor, in loom.CreateInput) (CheckResult, error) {
 	var result CheckResult
-	if err := actor.May(loom.Create.Reading(), actor.InTenant()); err != nil {
+	if err := actor.MayAtAll(loom.Create.Reading()); err != nil {
 		return result, err
 	}
 	tenant, err := store.Tenant(ctx, u.q, actor.Tenant)
@@ -183,7 +183,7 @@ func (u *Clusters) checkLayout(ctx context.Context, actor loom.Actor, tenant loo
 // FormFacts returns what the form for a new cluster of a template is made of;
 // provider "" means the template's. NotFound for an unknown template.
 func (u *Clusters) FormFacts(ctx context.Context, actor loom.Actor, template, provider string) (TemplateFacts, error) {
-	if err := actor.May(loom.Create.Reading(), actor.InTenant()); err != nil {
+	if err := actor.May(loom.Create.Reading(), actor.FromTemplate(template)); err != nil {
 		return TemplateFacts{}, err
 	}
 	cv, err := u.readCatalog(ctx, actor.Tenant, template, provider)

@@ -112,15 +112,21 @@ func noCluster(id loom.ClusterID) error {
 
 // see checks that the actor may read the cluster.
 func (u *Clusters) see(ctx context.Context, actor loom.Actor, id loom.ClusterID) error {
-	owner, err := ownerOf(ctx, u.kept, actor.Tenant, id)
-	return allowed(actor, loom.See, id, owner, err)
+	return u.May(ctx, actor, loom.See, id)
+}
+
+// May returns nil where the actor may do something with a cluster. Errors: NotFound for one that
+// he may not see, Forbidden.
+func (u *Clusters) May(ctx context.Context, actor loom.Actor, verb loom.Verb, id loom.ClusterID) error {
+	o, err := objectOf(ctx, u.kept, actor.Tenant, id)
+	return allowed(actor, verb, id, o, err)
 }
 
 // allowed asks whether the actor may do something to a cluster that was read, unless that
 // failed, and turns "not there" and "not yours" into the same NotFound.
-func allowed(actor loom.Actor, verb loom.Verb, id loom.ClusterID, owner loom.Account, err error) error {
+func allowed(actor loom.Actor, verb loom.Verb, id loom.ClusterID, o loom.Object, err error) error {
 	if err == nil {
-		err = actor.May(verb, loom.OwnedBy(owner))
+		err = actor.May(verb, o)
 	}
 	if isNotFound(err) {
 		return noCluster(id)

@@ -86,7 +86,7 @@ func (u *Clusters) draftCreate(ctx context.Context, actor loom.Actor, in loom.Cr
 // the operation, which is running when Create returns. Errors: those of Preview,
 // and Invalid with the missing provider fields.
 func (u *Clusters) Create(ctx context.Context, actor loom.Actor, in loom.CreateInput) (loom.OperationRef, error) {
-	if err := actor.May(loom.Create, actor.InTenant()); err != nil {
+	if err := actor.MayAtAll(loom.Create); err != nil {
 		return loom.OperationRef{}, err
 	}
 	c, p, err := u.draftCreate(ctx, actor, in, false)
@@ -126,6 +126,9 @@ func lockQuota(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, nodes int
 func (u *Clusters) insert(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, c *change, secrets map[string][]byte, verb string) (loom.OperationRef, error) {
 	var none loom.OperationRef
 	if err := store.HoldActor(ctx, tx, actor); err != nil {
+		return none, err
+	}
+	if err := actor.May(loom.Create, actor.FromTemplate(c.Template.Name)); err != nil { // a preview may be older than the role
 		return none, err
 	}
 	// A preview may be older than the setting.
@@ -297,6 +300,9 @@ func (u *Clusters) prepare(ctx context.Context, actor loom.Actor, in loom.Create
 	p.errs = append(append(p.errs, checkCount(in.Services)...), checkTexts(in)...)
 	if in.Template == "" || len(checkTexts(in)) > 0 || len(checkCount(in.Services)) > 0 {
 		return p, loom.InvalidFields(p.errs)
+	}
+	if err := actor.May(loom.Create.Reading(), actor.FromTemplate(in.Template)); err != nil {
+		return p, err
 	}
 	settings, err := store.Settings(ctx, u.q, actor.Tenant)
 	if err != nil {

@@ -55,7 +55,7 @@ func (u *Clusters) Delete(ctx context.Context, actor loom.Actor, id loom.Cluster
 // read, which its revision guards until the lock; otherwise it does nothing.
 func (u *Clusters) deleteIf(ctx context.Context, actor loom.Actor, id loom.ClusterID, in DeleteInput, still func(c loom.Cluster) bool) (loom.OperationRef, error) {
 	ref, cluster, err := u.execute(ctx, actor, PreviewInput{Kind: loom.ChangeDelete, Cluster: id, ProviderFields: in.ProviderFields}, conditions{still: still})
-	if err != nil && cluster.Status == loom.ClusterTerminated && actor.May(loom.Own, loom.OwnedBy(cluster.Owner)) == nil {
+	if err != nil && cluster.Status == loom.ClusterTerminated && actor.May(loom.Own, cluster.Object()) == nil {
 		return loom.OperationRef{}, nil
 	}
 	return ref, err
@@ -69,7 +69,7 @@ func (u *Clusters) abortFirst(ctx context.Context, actor loom.Actor, id loom.Clu
 	return store.InTx(ctx, u.db, func(tx *sqlx.Tx) (loom.OperationRef, error) {
 		var none loom.OperationRef
 		cluster, err := store.LockCluster(ctx, tx, actor.Tenant, id)
-		if err := allowed(actor, loom.Own, id, cluster.Owner, err); err != nil {
+		if err := allowed(actor, loom.Own, id, cluster.Object(), err); err != nil {
 			return none, err
 		}
 		if cluster.Status != loom.ClusterPending || cluster.LatestOperation == 0 || still != nil && !still(cluster) {
@@ -149,7 +149,7 @@ func (u *Clusters) abandon(ctx context.Context, actor loom.Actor, id loom.Cluste
 	}
 	return store.Exec(ctx, u.db, func(tx *sqlx.Tx) error {
 		cluster, err := store.LockCluster(ctx, tx, actor.Tenant, id)
-		if err := allowed(actor, loom.Override, id, cluster.Owner, err); err != nil || cluster.Status == loom.ClusterTerminated {
+		if err := allowed(actor, loom.Override, id, cluster.Object(), err); err != nil || cluster.Status == loom.ClusterTerminated {
 			return err
 		}
 		if err := u.checkAllowed(ctx, tx, cluster, loom.ChangeDelete); err != nil {
@@ -184,8 +184,8 @@ func (u *Clusters) AbandonIn(ctx context.Context, actor loom.Actor, tenant loom.
 		return u.abandon(ctx, actor, id)
 	}
 	acting := actor
-	acting.Tenant, acting.TenantName, acting.User, acting.Role = tenant.ID, tenant.Name, loom.AdminUser, loom.RoleAdmin
+	acting.Tenant, acting.TenantName, acting.User, acting.Role, acting.Grants = tenant.ID, tenant.Name, loom.AdminUser, loom.RoleAdmin, nil
 	acting.Via = actor.Via + " by " + actor.TenantName + "/" + string(actor.User)
-	acting.By, acting.ByRole = actor.Account(), actor.Role
+	acting.By, acting.ByRole = actor.Account(), actor.ActingRole()
 	return u.abandon(ctx, acting, id)
 }

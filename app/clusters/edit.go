@@ -19,7 +19,7 @@ type EditInput struct {
 	Protected   *bool
 	// Repair replaces the policy of the cluster; an empty one leaves all to its template.
 	Repair *loom.RepairPolicy
-	// Owner hands the cluster to another user of the tenant, for administrators.
+	// Owner hands the cluster to another user of the tenant, who may create from its template.
 	Owner *loom.UserID
 	// Seen is what description and labels were when their author began to write, nil to
 	// replace whatever there is.
@@ -27,8 +27,8 @@ type EditInput struct {
 }
 
 // Edit changes description, labels, protection, repair policy and owner, in every state but
-// terminated (Conflict). Errors: NotFound, Invalid, Forbidden where somebody else than
-// an administrator names an owner or lets Loom repair what the template does not, and Conflict, with an *EditConflict in its chain,
+// terminated (Conflict). Errors: NotFound, Invalid, Forbidden where somebody else than an owner
+// or administrator names an owner or lets Loom repair what the template does not, and Conflict, with an *EditConflict in its chain,
 // where the texts are not those that were seen.
 func (u *Clusters) Edit(ctx context.Context, actor loom.Actor, id loom.ClusterID, in EditInput) (loom.Cluster, error) {
 	errs := loom.CheckLabels(in.Labels)
@@ -43,16 +43,13 @@ func (u *Clusters) Edit(ctx context.Context, actor loom.Actor, id loom.ClusterID
 		errs = append(errs, in.Repair.Validate("repair")...)
 	}
 	if in.Owner != nil {
-		if err := u.see(ctx, actor, id); err != nil {
-			return loom.Cluster{}, err
-		}
-		if err := actor.May(loom.Override, actor.InTenant()); err != nil {
+		if err := u.May(ctx, actor, loom.Own, id); err != nil {
 			return loom.Cluster{}, err
 		}
 	}
 	return u.edit(ctx, actor, id, func(tx *sqlx.Tx, c *loom.Cluster) error {
 		if in.Protected != nil {
-			if err := actor.May(loom.Own, loom.OwnedBy(c.Owner)); err != nil {
+			if err := actor.May(loom.Own, c.Object()); err != nil {
 				return err
 			}
 		}
@@ -62,7 +59,10 @@ func (u *Clusters) Edit(ctx context.Context, actor loom.Actor, id loom.ClusterID
 			}
 		}
 		if in.Owner != nil {
-			wrong, err := u.checkOwner(ctx, tx, actor, *in.Owner)
+			if err := actor.May(loom.Own, c.Object()); err != nil {
+				return err
+			}
+			wrong, err := u.checkOwner(ctx, tx, actor, *in.Owner, c.Template.Name)
 			if err != nil {
 				return err
 			}
@@ -97,9 +97,9 @@ func (u *Clusters) Edit(ctx context.Context, actor loom.Actor, id loom.ClusterID
 	})
 }
 
-// checkOwner finds why a user cannot be given a cluster, and keeps him from being
-// changed or removed meanwhile.
-func (u *Clusters) checkOwner(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, id loom.UserID) ([]loom.FieldError, error) {
+// checkOwner finds why a user cannot be given a cluster of a template, and keeps him from being
+// changed or removed meanwhile. Only administrators learn which users there are.
+func (u *Clusters) checkOwner(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, id loom.UserID, template string) ([]loom.FieldError, error) {
 	refuse := func(format string, args ...any) []loom.FieldError {
 		return []loom.FieldError{{Field: "ownerId", Message: fmt.Sprintf(format, args...)}}
 	}
@@ -107,13 +107,18 @@ func (u *Clusters) checkOwner(ctx context.Context, tx *sqlx.Tx, actor loom.Actor
 		return errs, nil
 	}
 	user, err := store.LockUser(ctx, tx, actor.Tenant, id)
+	cannot := isNotFound(err) || err == nil && (user.Disabled || !user.MayCreate(template))
 	switch {
+	case cannot && actor.May(loom.Administer, actor.InTenant()) != nil:
+		return refuse("There is no user with this id who may create clusters from the template “%s”.", template), nil
 	case isNotFound(err):
 		return refuse("There is no user “%.255s” in this tenant.", id), nil
 	case err != nil:
 		return nil, err
 	case user.Disabled:
 		return refuse("The user “%s” is disabled. Enable the user, or choose another one.", id), nil
+	case cannot:
+		return refuse("The user “%s” may not create clusters from the template “%s”. Give the user that role, or choose another one.", id, template), nil
 	}
 	return nil, nil
 }
@@ -125,7 +130,7 @@ func (u *Clusters) edit(ctx context.Context, actor loom.Actor, id loom.ClusterID
 	}
 	return store.InTx(ctx, u.db, func(tx *sqlx.Tx) (loom.Cluster, error) {
 		c, err := store.LockCluster(ctx, tx, actor.Tenant, id)
-		if err := allowed(actor, loom.Operate, id, c.Owner, err); err != nil {
+		if err := allowed(actor, loom.Operate, id, c.Object(), err); err != nil {
 			return loom.Cluster{}, err
 		}
 		before := editable(c)

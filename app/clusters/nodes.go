@@ -69,9 +69,9 @@ func (u *Clusters) NodeByID(ctx context.Context, actor loom.Actor, id loom.NodeI
 	if id == "" || len(checkStorable("id", string(id))) > 0 {
 		return NodeView{}, none
 	}
-	cluster, owner, err := store.OwnerOfNode(ctx, u.q, actor.Tenant, id)
+	o, err := store.ClusterOfNode(ctx, u.q, actor.Tenant, id)
 	if err == nil {
-		err = actor.May(loom.See, loom.OwnedBy(owner))
+		err = actor.May(loom.See, o)
 	}
 	if isNotFound(err) {
 		return NodeView{}, none
@@ -79,7 +79,7 @@ func (u *Clusters) NodeByID(ctx context.Context, actor loom.Actor, id loom.NodeI
 	if err != nil {
 		return NodeView{}, err
 	}
-	n, err := store.NodeByID(ctx, u.q, actor.Tenant, cluster, id)
+	n, err := store.NodeByID(ctx, u.q, actor.Tenant, o.Cluster, id)
 	if isNotFound(err) {
 		return NodeView{}, none
 	}
@@ -91,8 +91,8 @@ func (u *Clusters) NodeByID(ctx context.Context, actor loom.Actor, id loom.NodeI
 		return NodeView{}, err
 	}
 	maskFacts(&nodes[0])
-	services, err := store.ServicesOfClusters(ctx, u.q, actor.Tenant, []loom.ClusterID{cluster})
-	return NodeView{nodes[0], services[cluster]}, err
+	services, err := store.ServicesOfClusters(ctx, u.q, actor.Tenant, []loom.ClusterID{o.Cluster})
+	return NodeView{nodes[0], services[o.Cluster]}, err
 }
 
 // NodeProperties returns the facts of those nodes of a cluster that have all the
@@ -126,7 +126,7 @@ func (u *Clusters) RemoveNode(ctx context.Context, actor loom.Actor, id loom.Nod
 	if err := actor.May(loom.Administer, actor.InTenant()); err != nil {
 		return err
 	}
-	cluster, _, err := store.OwnerOfNode(ctx, u.q, actor.Tenant, id)
+	o, err := store.ClusterOfNode(ctx, u.q, actor.Tenant, id)
 	if isNotFound(err) {
 		return nil
 	}
@@ -134,7 +134,7 @@ func (u *Clusters) RemoveNode(ctx context.Context, actor loom.Actor, id loom.Nod
 		return err
 	}
 	err = store.Exec(ctx, u.db, func(tx *sqlx.Tx) error {
-		c, err := store.LockCluster(ctx, tx, actor.Tenant, cluster)
+		c, err := store.LockCluster(ctx, tx, actor.Tenant, o.Cluster)
 		if err != nil {
 			return err
 		}
@@ -341,9 +341,9 @@ func (in *NodeInput) typeTexts() map[string]*string {
 }
 
 func (u *Clusters) addNode(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, c loom.Cluster, in NodeInput) error {
-	other, _, err := store.OwnerOfNode(ctx, tx, actor.Tenant, in.ID)
+	other, err := store.ClusterOfNode(ctx, tx, actor.Tenant, in.ID)
 	if err == nil {
-		return loom.NewError(loom.Conflict, "Node %s belongs to cluster %s and stays there.", in.ID, other)
+		return loom.NewError(loom.Conflict, "Node %s belongs to cluster %s and stays there.", in.ID, other.Cluster)
 	}
 	if !isNotFound(err) {
 		return err

@@ -48,7 +48,7 @@ func (u *Clusters) LatestOperations(ctx context.Context, actor loom.Actor, clust
 	out := map[loom.ClusterID]loom.Operation{}
 	var ids []loom.ClusterID
 	for _, c := range clusters {
-		if actor.May(loom.See, loom.OwnedBy(c.Owner)) == nil {
+		if actor.May(loom.See, c.Object()) == nil {
 			ids = append(ids, c.ID)
 		}
 	}

@@ -113,7 +113,7 @@ func (u *Clusters) overview(ctx context.Context, actor loom.Actor, id loom.Clust
 	if err := u.unmet(ctx, &v); err != nil {
 		return v, err
 	}
-	if v.Allowed, err = u.allowed(ctx, cluster, latest); err != nil {
+	if v.Allowed, err = u.allowed(ctx, actor, cluster, latest); err != nil {
 		return v, err
 	}
 	if v.Skipped, err = store.SkippedTasks(ctx, u.kept, actor.Tenant, id, maxShownSkipped); err != nil {
@@ -183,7 +183,7 @@ func (u *Clusters) splitNodes(ctx context.Context, v *ClusterView, all []loom.No
 // load reads a cluster that the actor may see, and its latest operation.
 func (u *Clusters) load(ctx context.Context, actor loom.Actor, id loom.ClusterID) (loom.Cluster, *loom.Operation, error) {
 	cluster, err := store.ClusterByID(ctx, u.kept, actor.Tenant, id)
-	if err := allowed(actor, loom.See, id, cluster.Owner, err); err != nil {
+	if err := allowed(actor, loom.See, id, cluster.Object(), err); err != nil {
 		return loom.Cluster{}, nil, err
 	}
 	latest, err := latestOperation(ctx, u.kept, cluster)
@@ -193,8 +193,8 @@ func (u *Clusters) load(ctx context.Context, actor loom.Actor, id loom.ClusterID
 	return cluster, latest, u.explainWaiting(ctx, actor.Tenant, latest)
 }
 
-// allowed says of each verb why it cannot begin now. A refused operation changed nothing.
-func (u *Clusters) allowed(ctx context.Context, c loom.Cluster, latest *loom.Operation) (map[loom.ChangeKind]string, error) {
+// allowed says of each verb why the actor cannot begin it now. A refused operation changed nothing.
+func (u *Clusters) allowed(ctx context.Context, actor loom.Actor, c loom.Cluster, latest *loom.Operation) (map[loom.ChangeKind]string, error) {
 	if latest != nil && latest.NeverBegan() {
 		var err error
 		if latest, err = lastBegun(ctx, u.kept, c); err != nil {
@@ -203,9 +203,18 @@ func (u *Clusters) allowed(ctx context.Context, c loom.Cluster, latest *loom.Ope
 	}
 	out := map[loom.ChangeKind]string{}
 	for _, verb := range loom.ClusterChanges {
-		out[verb] = c.WhyNot(verb, latest)
+		out[verb] = WhyNot(actor, c, verb, latest)
 	}
 	return out, nil
+}
+
+// WhyNot says why the actor cannot begin a change of a cluster now, "" where he can.
+func WhyNot(actor loom.Actor, c loom.Cluster, verb loom.ChangeKind, latest *loom.Operation) string {
+	actor.Scopes = nil // said to whoever holds a token when he tries
+	if err := actor.May(verbOf(verb), c.Object()); err != nil {
+		return loom.AsError(err).Message
+	}
+	return c.WhyNot(verb, latest)
 }
 
 // Actions says of each verb why it cannot begin now, "" when it can.
@@ -214,7 +223,7 @@ func (u *Clusters) Actions(ctx context.Context, actor loom.Actor, id loom.Cluste
 	if err != nil {
 		return nil, err
 	}
-	return u.allowed(ctx, cluster, latest)
+	return u.allowed(ctx, actor, cluster, latest)
 }
 
 // Latest reads a cluster that the actor may see and its newest operation, nil

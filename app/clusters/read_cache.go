@@ -61,7 +61,7 @@ func cached[K comparable, V any](ctx context.Context, key K, read func() (V, err
 
 // What is read once: each is a key of its own.
 type (
-	ownerRead struct {
+	objectRead struct {
 		tenant  loom.TenantID
 		cluster loom.ClusterID
 	}
@@ -75,8 +75,8 @@ type (
 	groupsRead  operationRead
 )
 
-func ownerOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, id loom.ClusterID) (loom.Account, error) {
-	return cached(ctx, ownerRead{tenant, id}, func() (loom.Account, error) { return store.ClusterOwner(ctx, q, tenant, id) })
+func objectOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, id loom.ClusterID) (loom.Object, error) {
+	return cached(ctx, objectRead{tenant, id}, func() (loom.Object, error) { return store.ClusterObject(ctx, q, tenant, id) })
 }
 
 func operationOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef) (loom.Operation, error) {

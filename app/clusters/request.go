@@ -206,7 +206,7 @@ func (u *Clusters) changeAt(ctx context.Context, actor loom.Actor, in PreviewInp
 func (u *Clusters) consistentRead(ctx context.Context, actor loom.Actor, in PreviewInput) (loom.Cluster, []loom.Node, error) {
 	for range maxReads {
 		cluster, err := store.ClusterByID(ctx, u.q, actor.Tenant, in.Cluster)
-		if err := allowed(actor, verbOf(in.Kind).Reading(), in.Cluster, cluster.Owner, err); err != nil {
+		if err := allowed(actor, verbOf(in.Kind).Reading(), in.Cluster, cluster.Object(), err); err != nil {
 			return cluster, nil, err
 		}
 		if _, there := cluster.Services[in.Service]; in.Service != "" && !there {
@@ -325,6 +325,9 @@ func encodeRequest(in PreviewInput) ([]byte, error) {
 func (u *Clusters) Resubmit(ctx context.Context, actor loom.Actor, of loom.OperationRef, fields map[string]any) (loom.OperationRef, error) {
 	var none loom.OperationRef
 	if err := actor.May(loom.Operate, actor.Mine()); err != nil {
+		return none, err
+	}
+	if err := u.May(ctx, actor, loom.Operate, of.Cluster); err != nil {
 		return none, err
 	}
 	in, err := u.RefusedRequest(ctx, actor, of)

@@ -213,7 +213,7 @@ func (u *Clusters) rolloutActor(ctx context.Context, r loom.Rollout) (loom.Actor
 	if err != nil {
 		return actor, false, err
 	}
-	actor.Role = user.Role
+	actor.Role, actor.Grants = user.Role, user.Grants
 	return actor, actor.May(loom.Operate, actor.InTenant()) == nil, nil
 }
 

@@ -138,7 +138,7 @@ func (u *Clusters) Sync(ctx context.Context, actor loom.Actor, id loom.ClusterID
 // or *stale where cluster or template are not as they were seen.
 func (u *Clusters) sync(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, seen loom.Cluster, c *change, verb string) error {
 	cluster, err := store.LockCluster(ctx, tx, actor.Tenant, seen.ID)
-	if err := allowed(actor, loom.Operate, seen.ID, cluster.Owner, err); err != nil {
+	if err := allowed(actor, loom.Operate, seen.ID, cluster.Object(), err); err != nil {
 		return err
 	}
 	if err := u.checkAllowed(ctx, tx, cluster, loom.ChangeSync); err != nil {

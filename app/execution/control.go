@@ -73,11 +73,11 @@ const deadlockTries = 3
 func (o *Operations) controlOnce(ctx context.Context, actor loom.Actor, ref loom.OperationRef, verb string,
 	act func(tx *sqlx.Tx, op *loom.Operation) (bool, error)) (loom.Operation, error) {
 	return store.InTx(ctx, o.db, func(tx *sqlx.Tx) (loom.Operation, error) {
-		owner, err := store.ClusterOwner(ctx, tx, actor.Tenant, ref.Cluster)
+		o, err := store.ClusterObject(ctx, tx, actor.Tenant, ref.Cluster)
 		if err != nil {
 			return loom.Operation{}, err
 		}
-		err = actor.May(loom.Operate, loom.OwnedBy(owner))
+		err = actor.May(loom.Operate, o)
 		if errors.Is(err, loom.NotFound) {
 			return loom.Operation{}, loom.NewError(loom.NotFound, "There is no operation %s.", ref)
 		}

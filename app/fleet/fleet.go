@@ -92,9 +92,9 @@ func (f *Fleet) Check(ctx context.Context, actor loom.Actor, id loom.ClusterID, 
 
 // may reports whether an actor may do something with a cluster: nil, NotFound or Forbidden.
 func (f *Fleet) may(ctx context.Context, actor loom.Actor, verb loom.Verb, id loom.ClusterID) error {
-	owner, err := store.ClusterOwner(ctx, f.db, actor.Tenant, id)
+	o, err := store.ClusterObject(ctx, f.db, actor.Tenant, id)
 	if err == nil {
-		err = actor.May(verb, loom.OwnedBy(owner))
+		err = actor.May(verb, o)
 	}
 	if errors.Is(err, loom.NotFound) {
 		return loom.NewError(loom.NotFound, "There is no cluster %s.", id)

@@ -2,19 +2,6 @@ package loom
 
 import "time"
 
-// Role is what a user may do in a tenant.
-type Role string
-
-// The roles. RoleSuperadmin is never stored: it is RoleAdmin in SuperTenant.
-const (
-	RoleUser       Role = "user"
-	RoleAdmin      Role = "admin"
-	RoleSuperadmin Role = "superadmin"
-)
-
-// StoredRoles lists the roles that are stored, and chosen in forms.
-var StoredRoles = []Role{RoleUser, RoleAdmin}
-
 // Scope limits what a token may do.
 type Scope string
 
@@ -42,11 +29,13 @@ type Actor struct {
 	TenantName string
 	User       UserID
 	Role       Role
+	// Grants are the roles that bindings give the user, and groups of his, always in the same order.
+	Grants []Grant
 	// Via is "session", "token:<name>", "headers", "cli" or "system". Who acts as
 	// another with a token of his own is named too: "token:<name> by <user>", of
 	// another tenant "token:<name> by <tenant>/<user>".
 	Via string
-	// By is who really acts, and ByRole his role, where User is acted as with a
+	// By is who really acts, and ByRole his ActingRole, where User is acted as with a
 	// token of another; else both are zero.
 	By     Account
 	ByRole Role

@@ -37,9 +37,11 @@ func (q QuotaUse) Check(clusters, nodes int) error {
 
 // User is a person or program that signs in to a tenant.
 type User struct {
-	ID          UserID
-	Tenant      TenantID
-	Role        Role
+	ID     UserID
+	Tenant TenantID
+	Role   Role
+	// Grants are the roles that bindings give the user, and groups of his, always in the same order.
+	Grants      []Grant
 	DisplayName string
 	Email       string
 	Disabled    bool

@@ -162,11 +162,11 @@ func (f *Processes) usageFilter(ctx context.Context, actor loom.Actor, in UsageI
 	if in.Tenant != "" && in.Tenant != string(actor.Tenant) && in.Tenant != actor.TenantName {
 		return filter, loom.NewError(loom.Forbidden, "Only a superadmin sees the usage of other tenants; leave “tenant” out for your own.")
 	}
-	if viewer := store.SeenBy(actor); viewer != "" {
-		if in.User != "" && in.User != viewer {
+	if viewer := store.SeenBy(actor); !viewer.SeesAll() {
+		if in.User != "" && in.User != viewer.User {
 			return filter, loom.NewError(loom.Forbidden, "Only an administrator sees the usage of others; leave “user” out for your own.")
 		}
-		filter.User = viewer
+		filter.User = viewer.User
 	}
 	return filter, nil
 }

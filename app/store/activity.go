@@ -16,7 +16,7 @@ import (
 type ActivityFilter struct {
 	// Viewer sees his own actions from ViewerSince on, what happened to his own clusters, and what
 	// changed in the catalog; "" sees all.
-	Viewer      loom.UserID
+	Viewer      Viewer
 	ViewerSince time.Time
 	Actor       loom.UserID
 	// Kinds are words of the audit log.
@@ -88,9 +88,9 @@ func (f *ActivityFilter) where(b *binder) []string {
 			conditions = append(conditions, text+b.add(value))
 		}
 	}
-	if f.Viewer != "" {
+	if !f.Viewer.SeesAll() {
 		viewer := b.add(f.Viewer)
-		conditions = append(conditions, "(a.actor = "+viewer+" AND a.created_at >= "+b.add(f.ViewerSince)+" OR "+seenBy(viewer)+" OR a.kind = ANY ("+b.add(pq.Array(CatalogWords()))+"))")
+		conditions = append(conditions, "(a.actor = "+viewing(viewer)+" AND a.created_at >= "+b.add(f.ViewerSince)+" OR "+seenBy(viewer)+" OR a.kind = ANY ("+b.add(pq.Array(CatalogWords()))+"))")
 	}
 	add(f.Actor != "", "a.actor = ", f.Actor)
 	add(f.Cluster != 0, "c.id = ", int64(f.Cluster))
@@ -124,24 +124,24 @@ type Names struct {
 // maxActivityNames bounds the names of each kind; those of the newest clusters are read.
 const maxActivityNames = 200
 
-const (
-	activityUsers    = `SELECT DISTINCT u.id FROM users u WHERE ($1 = '' OR u.tenant_id = $1) AND ($2 = '' OR u.id = $2) ORDER BY u.id LIMIT $3`
+var (
+	activityUsers    = `SELECT DISTINCT u.id FROM users u WHERE ($1 = '' OR u.tenant_id = $1) AND (` + viewing("$2") + ` = '' OR u.id = ` + viewing("$2") + `) ORDER BY u.id LIMIT $3`
 	activityClusters = `SELECT DISTINCT n.name FROM (
 	SELECT c.name FROM clusters c WHERE ($1 = '' OR c.tenant_id = $1) AND `
 )
 
 // ActivityNames reads the users and the newest clusters of a tenant. A viewer has only himself and
-// his own clusters.
-func ActivityNames(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, viewer loom.UserID) (Names, error) {
+// the clusters that he sees.
+func ActivityNames(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, viewer Viewer) (Names, error) {
 	return activityNames(ctx, q, tenant, viewer)
 }
 
 // ActivityNamesAllTenants is ActivityNames over all tenants.
 func ActivityNamesAllTenants(ctx context.Context, q sqlx.ExtContext) (Names, error) {
-	return activityNames(ctx, q, "", "")
+	return activityNames(ctx, q, "", Viewer{})
 }
 
-func activityNames(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, viewer loom.UserID) (Names, error) {
+func activityNames(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, viewer Viewer) (Names, error) {
 	var names Names
 	if err := sqlx.SelectContext(ctx, q, &names.Users, activityUsers, tenant, viewer, maxActivityNames); err != nil {
 		return names, wrap(err, "read the users to filter by")

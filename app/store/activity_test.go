@@ -54,7 +54,7 @@ func TestActivityInOrder(t *testing.T) {
 			AND ($6 = 0 OR c.id = $6) AND (NOT $7 OR o.id IS NULL) ORDER BY a.created_at DESC, a.id DESC`
 	kinds := append([]string{"cluster", "operation", "task", "node"}, store.CatalogWords()...)
 	for _, f := range []store.ActivityFilter{
-		{}, {Viewer: "ana"}, {Actions: []loom.ClusterAction{loom.ClusterCreate}}, {Verbs: []string{"update"}, Result: "ok"}, {Cluster: 2}, {Viewer: "ben", Result: "failed"}, {Verbs: []string{"delete"}},
+		{}, {Viewer: store.Viewer{User: "ana"}}, {Actions: []loom.ClusterAction{loom.ClusterCreate}}, {Verbs: []string{"update"}, Result: "ok"}, {Cluster: 2}, {Viewer: store.Viewer{User: "ben"}, Result: "failed"}, {Verbs: []string{"delete"}},
 		{Result: "running"}, {NoOperations: true},
 	} {
 		f.Kinds = kinds
@@ -67,7 +67,7 @@ func TestActivityInOrder(t *testing.T) {
 		}
 		for _, tenant := range []loom.TenantID{"a", ""} {
 			var want []int64
-			if err := db.Select(&want, plain, tenant, f.Viewer, verb, action, f.Result, int64(f.Cluster), f.NoOperations); err != nil {
+			if err := db.Select(&want, plain, tenant, f.Viewer.User, verb, action, f.Result, int64(f.Cluster), f.NoOperations); err != nil {
 				t.Fatal(err)
 			}
 			read := func(p loom.Page) store.ActivityList {

@@ -195,7 +195,7 @@ ORDER BY id`
 
 // ClustersMadeFrom lists the clusters that are not terminated, are made from a catalog
 // entry and are seen by a viewer; see SeenBy.
-func ClustersMadeFrom(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, viewer loom.UserID, kind loom.EntityKind, name string) ([]loom.ClusterID, error) {
+func ClustersMadeFrom(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, viewer Viewer, kind loom.EntityKind, name string) ([]loom.ClusterID, error) {
 	var ids []loom.ClusterID
 	err := sqlx.SelectContext(ctx, q, &ids, clustersMadeFrom, tenant, viewer, kind, name)
 	return ids, wrap(err, "list clusters made from %s %s", kind, name)

@@ -167,13 +167,16 @@ func oneCluster(ctx context.Context, q sqlx.ExtContext, query string, tenant loo
 	return row.cluster()
 }
 
-const clusterOwner = `SELECT owner_id FROM clusters WHERE tenant_id = $1 AND id = $2`
+const clusterObject = `SELECT owner_id, template_name FROM clusters WHERE tenant_id = $1 AND id = $2`
 
-// ClusterOwner reads who owns a cluster: all that a check of rights needs.
-func ClusterOwner(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, id loom.ClusterID) (loom.Account, error) {
-	var owner string
-	err := sqlx.GetContext(ctx, q, &owner, clusterOwner, tenant, int64(id))
-	return loom.Account{User: loom.UserID(owner), Tenant: tenant}, wrap(err, "read the owner of cluster %s", id)
+// ClusterObject reads all that a check of rights needs of a cluster. NotFound.
+func ClusterObject(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, id loom.ClusterID) (loom.Object, error) {
+	var row struct {
+		Owner    loom.UserID `db:"owner_id"`
+		Template string      `db:"template_name"`
+	}
+	err := sqlx.GetContext(ctx, q, &row, clusterObject, tenant, int64(id))
+	return loom.Object{Tenant: tenant, Owner: row.Owner, Template: row.Template, Cluster: id}, wrap(err, "read the owner of cluster %s", id)
 }
 
 const setClusterStatus = `

@@ -45,7 +45,7 @@ func TestFacetsCountWhatListsHave(t *testing.T) {
 		return got.Total
 	}
 	compared := 0
-	for _, f := range []store.ClusterFilter{{Statuses: live}, {Statuses: live, Owner: "ana"}, {Statuses: live, Viewer: "ben"}, {Statuses: live, Words: []string{"web"}}, {Statuses: []loom.ClusterStatus{loom.ClusterTerminated}}} {
+	for _, f := range []store.ClusterFilter{{Statuses: live}, {Statuses: live, Owner: "ana"}, {Statuses: live, Viewer: store.Viewer{User: "ben"}}, {Statuses: live, Viewer: store.Viewer{User: "ben", Templates: []string{"web"}}}, {Statuses: live, Words: []string{"web"}}, {Statuses: []loom.ClusterStatus{loom.ClusterTerminated}}} {
 		for _, c := range []store.ClusterFacets{{}, {Template: "web"}, {Label: "team=web"}, {Lease: "604800"}, {Health: "healthy"}, {Health: store.FacetFailed, Template: "db"}, {Health: store.FacetChanging, Lease: store.LeaseNone, Label: "env=prod"}} {
 			got, err := store.CountClusters(t.Context(), w.db.DB, "a", f, c, "ana")
 			if err != nil || got.Many {

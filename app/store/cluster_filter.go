@@ -220,7 +220,7 @@ func jsonOf(v any) string {
 type ClusterFilter struct {
 	Owner loom.UserID
 	// Viewer sees all clusters that are listed; see SeenBy.
-	Viewer   loom.UserID `json:",omitempty"`
+	Viewer   Viewer `json:",omitzero"`
 	Statuses []loom.ClusterStatus
 	Health   []loom.HealthStatus
 	Template string

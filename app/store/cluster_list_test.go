@@ -304,7 +304,7 @@ func TestSearchNodesFindsWhatLookingAtEachFinds(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, db := range []*sqlx.DB{w.db.DB, w.through} {
-			found, err := store.SearchNodes(t.Context(), db, "a", "", word, 20)
+			found, err := store.SearchNodes(t.Context(), db, "a", store.Viewer{}, word, 20)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -262,18 +262,19 @@ func NodeActions(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, c
 const nodeColumns = `n.id, n.cluster_id, n.number, n.incarnation, n.state, n.leaving, n.hostname, n.hardwaretype, n.imagetype, n.flavor, n.image, n.sshuser,
        n.services, n.automators, n.ipaddresses, n.results, n.service_states`
 
-const ownerOfNode = `
-SELECT c.id, c.owner_id FROM nodes n JOIN clusters c ON c.id = n.cluster_id WHERE n.tenant_id = $1 AND n.id::text = $2`
+const clusterOfNode = `
+SELECT c.id, c.owner_id, c.template_name FROM nodes n JOIN clusters c ON c.id = n.cluster_id WHERE n.tenant_id = $1 AND n.id::text = $2`
 
-// OwnerOfNode finds the cluster of a node and who owns it; NotFound when the tenant
-// has no such node.
-func OwnerOfNode(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, id loom.NodeID) (loom.ClusterID, loom.Account, error) {
+// ClusterOfNode finds the cluster of a node with all that a check of rights needs; NotFound
+// when the tenant has no such node.
+func ClusterOfNode(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, id loom.NodeID) (loom.Object, error) {
 	var row struct {
-		ID    int64  `db:"id"`
-		Owner string `db:"owner_id"`
+		ID       int64       `db:"id"`
+		Owner    loom.UserID `db:"owner_id"`
+		Template string      `db:"template_name"`
 	}
-	err := sqlx.GetContext(ctx, q, &row, ownerOfNode, tenant, id)
-	return loom.ClusterID(row.ID), loom.Account{User: loom.UserID(row.Owner), Tenant: tenant}, wrap(err, "find the cluster of node %s", id)
+	err := sqlx.GetContext(ctx, q, &row, clusterOfNode, tenant, id)
+	return loom.Object{Tenant: tenant, Owner: row.Owner, Template: row.Template, Cluster: loom.ClusterID(row.ID)}, wrap(err, "find the cluster of node %s", id)
 }
 
 // The newest entries of each node; the plans of the clusters are walked by the

@@ -36,7 +36,7 @@ var searchFewLetters = `
 WITH hits AS MATERIALIZED (
     SELECT s.node_id, s.cluster_id, s.hostname FROM searched_nodes s
     WHERE s.tenant_id = $1 AND (strpos(s.hostname, $5) > 0 OR strpos(s.addresses, $5) > 0)
-      AND ($2 = '' OR s.cluster_id IN (SELECT c.id FROM clusters c WHERE c.tenant_id = $1 AND ` + seenBy("$2") + `))
+      AND (` + viewing("$2") + ` = '' OR s.cluster_id IN (SELECT c.id FROM clusters c WHERE c.tenant_id = $1 AND ` + seenBy("$2") + `))
 ), closer AS MATERIALIZED (
     SELECT h.node_id FROM hits h ORDER BY h.hostname, h.node_id LIMIT $4
 )
@@ -74,7 +74,7 @@ func (r foundNodeRow) node() FoundNode {
 
 // SearchNodes returns nodes with a word in host name or address, of the live clusters that a
 // viewer sees; see SeenBy.
-func SearchNodes(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, viewer loom.UserID, word string, limit int) ([]FoundNode, error) {
+func SearchNodes(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, viewer Viewer, word string, limit int) ([]FoundNode, error) {
 	if FewLetters(word) {
 		nodes, _, err := SearchFewLetters(ctx, q, tenant, viewer, word, limit)
 		return nodes, err
@@ -95,7 +95,7 @@ func SearchNodes(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, v
 // SearchFewLetters is SearchNodes for a word of which FewLetters is true. It also gives
 // the newest clusters that have a node with it, alive or not, one more than limit at most,
 // for ClusterFilter.OfNodes.
-func SearchFewLetters(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, viewer loom.UserID, word string, limit int) ([]FoundNode, []loom.ClusterID, error) {
+func SearchFewLetters(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, viewer Viewer, word string, limit int) ([]FoundNode, []loom.ClusterID, error) {
 	var rows []foundNodeRow
 	look := func(most any) error {
 		rows = nil
@@ -193,7 +193,7 @@ ORDER BY n.cluster_id %[2]s, n.number %[2]s`
 // NodesByTenant reads a page of the nodes of those clusters of a tenant that a viewer
 // sees, by cluster and number, without their history; see SeenBy. Invalid for an unknown
 // sort and for a cursor of another list.
-func NodesByTenant(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, viewer loom.UserID, p loom.Page) (NodeList, error) {
+func NodesByTenant(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, viewer Viewer, p loom.Page) (NodeList, error) {
 	cursor, err := p.Check(2, "clusterId", "-clusterId")
 	if err != nil {
 		return NodeList{}, err

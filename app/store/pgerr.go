@@ -18,6 +18,8 @@ import (
 var constraintErrors = map[string]*loom.Error{
 	"tenants_name_key":         loom.NewError(loom.Conflict, "A tenant of that name exists already."),
 	"users_pkey":               loom.NewError(loom.Conflict, "A user of that name exists already in this tenant."),
+	"groups_name":              loom.NewError(loom.Conflict, "A group of that name exists already. Choose another name."),
+	"role_bindings_once":       loom.NewError(loom.Conflict, "This role is given already."),
 	"operations_one_at_a_time": loom.NewError(loom.Conflict, "Another operation of this cluster is still running."),
 	"clusters_pkey":            loom.NewError(loom.Conflict, "This preview was applied already."),
 	"catalog_versions_pkey":    loom.NewError(loom.Conflict, "Somebody saved this entry at the same moment; load it again."),

@@ -60,7 +60,7 @@ func TestSearchNodesLooksBehindThoseThatAreGone(t *testing.T) {
 	w.db.MustExec(insert, "a", 100, "deleted", "ana")
 	w.db.MustExec(insert, "b", 3, "ready", "ben")
 	find := func(owner loom.UserID, limit int) []string {
-		found, err := store.SearchNodes(t.Context(), w.db, "a", owner, "zz", limit)
+		found, err := store.SearchNodes(t.Context(), w.db, "a", store.Viewer{User: owner}, "zz", limit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,10 +79,10 @@ func TestSearchNodesLooksBehindThoseThatAreGone(t *testing.T) {
 			}
 		}
 	}
-	if found, err := store.SearchNodes(t.Context(), w.db, "a", "ana", "zz", 5); err != nil || len(found) > 0 {
+	if found, err := store.SearchNodes(t.Context(), w.db, "a", store.Viewer{User: "ana"}, "zz", 5); err != nil || len(found) > 0 {
 		t.Errorf("ana, whose nodes are gone, finds %v, %v", found, err)
 	}
-	if found, err := store.SearchNodes(t.Context(), w.db, "b", "", "zz", 5); err != nil || len(found) > 0 {
+	if found, err := store.SearchNodes(t.Context(), w.db, "b", store.Viewer{}, "zz", 5); err != nil || len(found) > 0 {
 		t.Errorf("another tenant finds %v, %v", found, err)
 	}
 }
@@ -99,11 +99,11 @@ func TestOneLookServesClustersAndNodes(t *testing.T) {
 		}
 		for _, owner := range []loom.UserID{"", "ana"} {
 			for _, limit := range []int{3, 25, 200} {
-				_, clusters, err := store.SearchFewLetters(t.Context(), w.db, "a", owner, word, limit)
+				_, clusters, err := store.SearchFewLetters(t.Context(), w.db, "a", store.Viewer{User: owner}, word, limit)
 				if err != nil {
 					t.Fatal(err)
 				}
-				f := store.ClusterFilter{Viewer: owner, Words: []string{word}, Uncounted: true, Brief: true}
+				f := store.ClusterFilter{Viewer: store.Viewer{User: owner}, Words: []string{word}, Uncounted: true, Brief: true}
 				alone, err := store.ClustersByTenant(t.Context(), w.db, "a", f, loom.Page{Limit: limit})
 				if err != nil {
 					t.Fatal(err)

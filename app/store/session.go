@@ -59,7 +59,7 @@ type SignedIn struct {
 const sessionByHash = `
 SELECT s.id, s.tenant_id, s.user_id, s.address, s.agent, s.created_at, s.last_seen_at, s.expires_at,
 	u.role AS "u.role", u.display_name AS "u.display_name", u.email AS "u.email", u.created_at AS "u.created_at",
-	u.ssh_keys AS "u.ssh_keys", u.disabled AS "u.disabled", u.last_seen_at AS "u.last_seen_at", u.id AS "u.id", u.tenant_id AS "u.tenant_id", u.password_change AS "u.password_change", u.access_epoch AS "u.access_epoch",
+	u.ssh_keys AS "u.ssh_keys", u.disabled AS "u.disabled", u.last_seen_at AS "u.last_seen_at", u.id AS "u.id", u.tenant_id AS "u.tenant_id", u.password_change AS "u.password_change", u.access_epoch AS "u.access_epoch", ` + grantsOfUser + ` AS "u.grants",
 	t.name AS tenant_name, s.last_seen_at < now() - interval '1 minute' AS stale, u.preferences,
 	coalesce(a.name, '') AS acting_name, coalesce(s.acting_until, to_timestamp(0)) AS acting_until
 FROM sessions s

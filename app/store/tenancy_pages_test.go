@@ -25,10 +25,10 @@ func init() {
 			return store.NoticesFor(ctx, tx, t, ownUser, 10000*time.Hour)
 		},
 		"SearchNodes": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
-			return store.SearchNodes(ctx, tx, t, "", strings.ToLower(mark), 10)
+			return store.SearchNodes(ctx, tx, t, store.Viewer{}, strings.ToLower(mark), 10)
 		},
 		"SearchFewLetters": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
-			nodes, clusters, err := store.SearchFewLetters(ctx, tx, t, "", mark[:2], 10)
+			nodes, clusters, err := store.SearchFewLetters(ctx, tx, t, store.Viewer{}, mark[:2], 10)
 			return []any{nodes, leak(len(clusters) > 0)}, err
 		},
 	})

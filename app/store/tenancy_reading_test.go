@@ -20,11 +20,11 @@ var (
 func init() {
 	maps.Copy(trespassers, map[string]trespasser{
 		"NodesByTenant": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
-			return store.NodesByTenant(ctx, tx, t, "", loom.Page{})
+			return store.NodesByTenant(ctx, tx, t, store.Viewer{}, loom.Page{})
 		},
-		"OwnerOfNode": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
-			_, owner, err := store.OwnerOfNode(ctx, tx, t, ownNode)
-			return owner, err
+		"ClusterOfNode": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			o, err := store.ClusterOfNode(ctx, tx, t, ownNode)
+			return o, err
 		},
 		"AddNodeHistory": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			nodes := []loom.Node{{ID: ownNode, Cluster: 1}}

@@ -20,7 +20,7 @@ func init() {
 			return list, err
 		},
 		"ActivityNames": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
-			names, err := store.ActivityNames(ctx, tx, t, "")
+			names, err := store.ActivityNames(ctx, tx, t, store.Viewer{})
 			return names.Clusters, err
 		},
 		"LiveClusters": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {

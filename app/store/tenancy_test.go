@@ -68,7 +68,7 @@ var trespassers = map[string]trespasser{
 	"ClustersMadeFrom": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 		var all []loom.ClusterID
 		for _, kind := range loom.EntityKinds {
-			ids, err := store.ClustersMadeFrom(ctx, tx, t, "", kind, mark)
+			ids, err := store.ClustersMadeFrom(ctx, tx, t, store.Viewer{}, kind, mark)
 			if err != nil {
 				return nil, err
 			}
@@ -310,7 +310,7 @@ var trespassers = map[string]trespasser{
 // untried are functions that this test does not try. TestForeignersSeeAndDoNothing of
 // app/clusters asks the use cases of most of them for clusters of others.
 var untried = strings.Fields(`
-AddFacts AddProviderFields AttemptsByTask ClusterByID ClusterOwner ClustersByTenant DeletePreview InsertCluster InsertNodes InsertPreview
+AddFacts AddProviderFields AttemptsByTask ClusterByID ClusterObject ClustersByTenant DeletePreview InsertCluster InsertNodes InsertPreview
 LiveNodesOfTenant LockCluster LockOperation LockPreview LogLines MarkPreviewApplied NeighboursOfTask NewestVersions NodeActions NodeByID
 NodeProperties NodesByCluster OperationByRef OperationRequest OperationsByCluster PlanByOperation PreviewByID ResourceBytes SetClusterStatus
 TaskByRef TasksByOperation TellOwner UpdateCluster`)

@@ -88,7 +88,7 @@ const tokenIsValid = `(t.expires_at IS NULL OR t.expires_at > now()) AND (t.revo
 const tokenByHash = `
 SELECT ` + tokenColumns + `, found.ends_at AS secret_ends_at,
 	u.role AS "u.role", u.display_name AS "u.display_name", u.email AS "u.email", u.created_at AS "u.created_at",
-	u.ssh_keys AS "u.ssh_keys", u.disabled AS "u.disabled", u.last_seen_at AS "u.last_seen_at", u.id AS "u.id", u.tenant_id AS "u.tenant_id", u.password_change AS "u.password_change", u.access_epoch AS "u.access_epoch",
+	u.ssh_keys AS "u.ssh_keys", u.disabled AS "u.disabled", u.last_seen_at AS "u.last_seen_at", u.id AS "u.id", u.tenant_id AS "u.tenant_id", u.password_change AS "u.password_change", u.access_epoch AS "u.access_epoch", ` + grantsOfUser + ` AS "u.grants",
 	n.name AS tenant_name, coalesce(t.last_used_at < now() - interval '1 minute', true) AS stale
 FROM (SELECT id, NULL::timestamptz AS ends_at FROM tokens WHERE hash = $1
 	UNION ALL SELECT token_id, ends_at FROM token_old_secrets WHERE hash = $1 AND ends_at > now() LIMIT 1) found

@@ -69,7 +69,7 @@ WITH turns AS (
           UNION ALL
           SELECT 0, 0, tenant_id, cluster_id, node_id, 'delete', ended_at FROM leftovers WHERE ending IN ('removed', 'abandoned')) t
     JOIN clusters c ON c.id = t.cluster_id%s
-    WHERE t.ended_at IS NOT NULL AND ($1 = '' OR t.tenant_id = $1) AND ` + seenBy("$2") + `
+    WHERE t.ended_at IS NOT NULL AND ($1 = '' OR t.tenant_id = $1) AND ($2 = '' OR c.owner_id = $2)
       AND ($3::bigint = 0 OR c.id = $3) AND ($4 = '' OR c.template_name = $4)
     WINDOW turn AS (PARTITION BY t.cluster_id, t.node_id ORDER BY t.ended_at, t.id)
 ), lives AS (

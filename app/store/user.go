@@ -28,6 +28,8 @@ type userRow struct {
 
 	PasswordChange sql.NullString `db:"password_change"`
 	AccessEpoch    int64          `db:"access_epoch"`
+	// Grants are read for one user at a time.
+	Grants grantsRow `db:"grants"`
 }
 
 func (r userRow) user() loom.User {
@@ -35,21 +37,22 @@ func (r userRow) user() loom.User {
 		ID: loom.UserID(r.ID), Tenant: loom.TenantID(r.TenantID), Role: loom.RoleIn(loom.TenantID(r.TenantID), loom.Role(r.Role)),
 		DisplayName: r.DisplayName, Email: r.Email, Disabled: r.Disabled, SSHKeys: r.SSHKeys,
 		Created: r.CreatedAt, LastSeen: r.LastSeenAt.Time, PasswordChange: loom.PasswordChange(r.PasswordChange.String),
-		AccessEpoch: r.AccessEpoch,
+		AccessEpoch: r.AccessEpoch, Grants: r.Grants,
 	}
 }
 
-const userColumns = `SELECT tenant_id, id, role, display_name, email, disabled, ssh_keys, created_at, last_seen_at, password_change, access_epoch FROM users`
+const userColumns = `SELECT u.tenant_id, u.id, u.role, u.display_name, u.email, u.disabled, u.ssh_keys, u.created_at, u.last_seen_at, u.password_change, u.access_epoch,
+	` + grantsOfUser + ` AS grants FROM users u`
 
 // User reads a user of a tenant. NotFound.
 func User(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, id loom.UserID) (loom.User, error) {
-	return oneUser(ctx, q, userColumns+` WHERE tenant_id = $1 AND id = $2`, tenant, id)
+	return oneUser(ctx, q, userColumns+` WHERE u.tenant_id = $1 AND u.id = $2`, tenant, id)
 }
 
 // LockUser reads a user and keeps others from changing it until the transaction
 // ends. NotFound.
 func LockUser(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id loom.UserID) (loom.User, error) {
-	return oneUser(ctx, tx, userColumns+` WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE`, tenant, id)
+	return oneUser(ctx, tx, userColumns+` WHERE u.tenant_id = $1 AND u.id = $2 FOR NO KEY UPDATE OF u`, tenant, id)
 }
 
 // HoldActor keeps the user as whom an actor acts from being changed or removed until the
@@ -72,12 +75,12 @@ func StillActs(ctx context.Context, q sqlx.ExtContext, actor loom.Actor) error {
 		return nil
 	}
 	user, err := User(ctx, q, actor.Tenant, actor.User)
-	still := err == nil && user.StillHolds(actor.Role) && (actor.AccessEpoch == 0 || actor.AccessEpoch == user.AccessEpoch)
+	still := err == nil && user.StillHolds(actor.Role, actor.Grants) && (actor.AccessEpoch == 0 || actor.AccessEpoch == user.AccessEpoch)
 	owner := actor.Account()
 	if still && actor.ActsAsAnother() {
 		owner = actor.By
 		user, err = User(ctx, q, owner.Tenant, owner.User)
-		still = err == nil && user.StillHolds(actor.ByRole)
+		still = err == nil && user.StillActs(actor.ByRole)
 	}
 	if still && actor.Token != 0 {
 		still, err = validToken(ctx, q, owner.Tenant, actor.Token)

@@ -120,6 +120,10 @@ func (w *callWorld) office(pattern string, values map[string]string) {
 		hook, _, err := w.hooks.Create(w.ctx, admin, hook.Input{Name: name, URL: "https://ci.example/loom"})
 		w.must(err)
 		values["/admin/hooks/{id}"] = fmt.Sprint(hook.ID)
+	case strings.Contains(pattern, "/admin/groups"):
+		group, err := w.accounts.CreateGroup(w.ctx, admin, account.GroupInput{Name: &name})
+		w.must(err)
+		values["/admin/groups/{id}"] = fmt.Sprint(group.ID)
 	case strings.Contains(pattern, "/system/tenants/{tenant}"):
 		w.makeTenant(name)
 		values["{tenant}"] = name
@@ -163,7 +167,7 @@ func (w *callWorld) sendLine(user loom.UserID, line string) (method, target, bod
 
 // refusedHere are the calls that this world has nothing for, by what their answer says.
 var refusedHere = []string{
-	"no provisioner runs", "No provisioner is running", "No provisioner answered", "is off; switch it on first", "have the hardware type", "left without a service",
+	"no provisioner runs", "No provisioner is running", "No provisioner answered", "is off; switch it on first", "have the hardware type", "left without a service", "no user with this id",
 }
 
 // TestPrintedCallsAreRight does each call that a page offers as it is printed: none is

@@ -204,6 +204,10 @@ func (w *clusterWorld) documentValues() map[string]string {
 	w.active("blog", 2) // which a rollout can change
 	rollout, err := w.clusters.MakeRollout(w.ctx, w.actor("admin"), clusters.RolloutInput{Fleet: clusters.FleetInput{Change: clusters.PreviewInput{Kind: loom.ChangeRestart}}, Settings: loom.DefaultRolloutSettings()})
 	w.must(err)
+	group, err := w.accounts.CreateGroup(w.ctx, w.actor("admin"), account.GroupInput{Name: new("Team db")})
+	w.must(err)
+	_, err = w.accounts.Share(w.ctx, w.actor("admin"), account.BindingInput{Group: group.ID, Role: loom.RoleReader, Cluster: ref.Cluster})
+	w.must(err)
 	var node string
 	w.must(w.db.Get(&node, `SELECT id FROM nodes WHERE cluster_id = $1 AND 'nginx' = ANY (services) LIMIT 1`, int64(ref.Cluster)))
 	var riverJob string
@@ -212,7 +216,7 @@ func (w *clusterWorld) documentValues() map[string]string {
 		"{cluster}": ref.Cluster.String(), "{n}": "1", "{task}": "1", "{node}": node, "{service}": "nginx", "{preview}": string(preview.ID),
 		"{template}": "web-cluster", "{version}": "1", "{id}": fmt.Sprint(token.ID), "{verb}": "delete", "{token}": fmt.Sprint(token.ID), "{session}": "x",
 		"{tenant}": "acme", "{delivery}": "1", "{queue}": "hook", "/system/queues/{queue}/{verb}": "pause", "/system/queues/jobs/{id}": riverJob,
-		"/admin/users/{id}": "ana", "/admin/hooks/{id}": fmt.Sprint(made.ID), "/admin/rollouts/{id}": fmt.Sprint(rollout.Number), "/admin/rollouts/{id}/{verb}": "abort", "/system/orphans/{id}": "1", "/system/workers/{id}": "x",
+		"/admin/users/{id}": "ana", "/admin/hooks/{id}": fmt.Sprint(made.ID), "/admin/groups/{id}": fmt.Sprint(group.ID), "/admin/rollouts/{id}": fmt.Sprint(rollout.Number), "/admin/rollouts/{id}/{verb}": "abort", "/system/orphans/{id}": "1", "/system/workers/{id}": "x",
 		"/admin/providers/{name}": "lab", "/admin/hardware-types/{name}": "small", "/admin/image-types/{name}": "debian-12", "/admin/services/{name}": "nginx",
 		"/admin/templates/{name}": "web-cluster", "/admin/partials/{name}": "part",
 	}

@@ -21,8 +21,9 @@ import (
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	golden.HTML(t, seen(map[string]templ.Component{
-		"home": clusterview.HomePage(homeModel()), "home_first": clusterview.HomePage(clusterview.HomeModel{First: true, Templates: true}),
-		"home_no_template": clusterview.HomePage(clusterview.HomeModel{First: true}), "home_no_template_admin": clusterview.HomePage(clusterview.HomeModel{First: true, MayMake: true}),
+		"home": clusterview.HomePage(homeModel()), "home_first": clusterview.HomePage(clusterview.HomeModel{First: true, MayCreate: true, Templates: true}),
+		"home_shared_only": clusterview.HomePage(clusterview.HomeModel{First: true, Templates: true}), "access": clusterview.AccessPage(accessModel()),
+		"home_no_template": clusterview.HomePage(clusterview.HomeModel{First: true, MayCreate: true}), "home_no_template_admin": clusterview.HomePage(clusterview.HomeModel{First: true, MayCreate: true, MayMake: true}),
 		"list": clusterview.ListPage(listModel()), "list_empty": clusterview.ListRows(clusterview.ListTable{Empty: listModel().Table.Empty}),
 		"new": clusterview.NewPage(formModel()), "new_none": clusterview.NewPage(clusterview.FormModel{None: true}),
 		"check_cannot": clusterview.CheckPanelPart(cannotPanel()), "check_fits": clusterview.CheckPanelPart(fitsPanel()),

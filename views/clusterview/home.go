@@ -17,6 +17,8 @@ type HomeModel struct {
 	FeedHref string
 	// Quota is how many nodes of the tenant's are used; without a limit it is not shown.
 	Quota ui.QuotaModel
+	// MayCreate says that there is a template that clusters may be created from.
+	MayCreate bool
 	// First shows the first steps instead: there has been no cluster yet.
 	First bool
 	// Templates says that there is one to begin with; MayMake that the viewer

@@ -19,7 +19,7 @@ var ref = loom.OperationRef{Cluster: 42, Number: 1}
 
 func homeModel() clusterview.HomeModel {
 	return clusterview.HomeModel{
-		Templates: true, Quota: ui.QuotaModel{Label: "Nodes", Used: 8, Max: 20},
+		MayCreate: true, Templates: true, Quota: ui.QuotaModel{Label: "Nodes", Used: 8, Max: 20},
 		Clusters: clusterview.HomeClusters{
 			More: 2,
 			Attention: []clusterview.AttentionItem{
@@ -380,4 +380,24 @@ func goneModel() clusterview.ShowModel {
 	m.Head.Actions, m.Head.Status, m.Head.Description, m.Head.Labels = nil, loom.ClusterTerminated, "", nil
 	m.Head.Newer = &clusterview.NewerNotice{Text: "web-cluster v7 is available.", Update: ui.ButtonModel{Label: "Update", Small: true, Href: "/clusters/00000042/update"}}
 	return m
+}
+
+func accessModel() clusterview.AccessModel {
+	roles := []string{}
+	for _, role := range loom.BoundAt(loom.PlaceCluster) {
+		roles = append(roles, string(role))
+	}
+	var options []ui.Option
+	for _, role := range roles {
+		options = append(options, ui.Option{Value: role, Label: clusterview.RoleWords[loom.Role(role)]})
+	}
+	return clusterview.AccessModel{Cluster: 42, Name: "shop", Owner: "ana",
+		Bindings: []loom.Binding{
+			{ID: 7, User: "ben", Grant: loom.Grant{Role: loom.RoleOperator, Cluster: 42}},
+			{ID: 8, Group: 3, GroupName: "Team web", Grant: loom.Grant{Role: loom.RoleReader, Template: "web"}},
+			{ID: 9, Group: 4, GroupName: "Auditors", Grant: loom.Grant{Role: loom.RoleReader}},
+		},
+		Share:    &clusterview.AccessForm{Fields: []ui.FieldModel{{Name: "user", Label: "User", Optional: true}, {Name: "role", Label: "Role", Kind: ui.FieldSelect, Options: options}}},
+		HandOver: &clusterview.AccessForm{Errors: ui.NewFormErrors("The owner was not changed.", []loom.FieldError{{Field: "owner", Message: "There is no user with this id who may create clusters from the template “web”."}}), Fields: []ui.FieldModel{{Name: "owner", Label: "New owner", Error: "There is no user with this id who may create clusters from the template “web”."}}},
+	}
 }

@@ -17,7 +17,7 @@ import (
 func model() layout.Model {
 	return layout.Model{
 		Title: "shop-front", Section: "Clusters", TitlePrefix: "(49/81)", Theme: layout.ThemeDark, Path: "/clusters/00000042?x=1",
-		User: "ana", Tenant: "demo", RoleWord: "Tenant admin", ShowAdmin: true,
+		User: "ana", Tenant: "demo", RoleWord: "Tenant admin", AdminHref: "/admin",
 		Area: layout.AreaClusters, Here: "/clusters",
 		Crumbs:  []ui.Crumb{{Label: "Clusters", Href: "/clusters"}, {Label: "shop-front"}},
 		Banners: []ui.BannerModel{{Tone: ui.ToneWarn, Text: "The quota is reached."}},

@@ -81,8 +81,10 @@ type Model struct {
 	// Anonymous pages may be read by people who are not signed in: no areas, and a
 	// link to sign in instead of the user menu.
 	Anonymous bool
-	// ShowAdmin and ShowSystem say which areas the switch offers beside that of the clusters.
-	ShowAdmin, ShowSystem bool
+	// AdminHref is where the switch leads to the area of administrators, "" where it does not;
+	// ShowSystem says that it offers the system.
+	AdminHref  string
+	ShowSystem bool
 
 	Area Area
 	// Rail defaults to that of the area, with the entry of Here current.
@@ -127,6 +129,8 @@ type RailItem struct {
 	Href    string
 	Current bool
 	Count   string
+	// Needs is the verb that the page asks for, of the areas that not everybody has.
+	Needs loom.Verb
 }
 
 // Rail gives the entries of an area, with the one leading to here current.
@@ -152,26 +156,27 @@ func railOf(area Area) []RailItem {
 		}
 	case AreaAdmin:
 		return []RailItem{
-			{Label: "Overview", Icon: "monitor", Href: route.Admin()},
-			{Label: "Rollouts", Icon: "branch", Href: route.AdminRollouts()},
+			{Label: "Overview", Icon: "monitor", Href: route.Admin(), Needs: loom.Administer},
+			{Label: "Rollouts", Icon: "branch", Href: route.AdminRollouts(), Needs: loom.Administer},
 			{Heading: "Catalog"},
-			{Label: "Templates", Icon: "template", Href: route.AdminKind(loom.KindTemplate)},
-			{Label: "Partial templates", Icon: "layers", Href: route.AdminKind(loom.KindPartialTemplate)},
-			{Label: "Services", Icon: "box", Href: route.AdminKind(loom.KindService)},
-			{Label: "Files", Icon: "file", Href: route.AdminResources()},
-			{Label: "Import and export", Icon: "download", Href: route.AdminTransfer()},
+			{Label: "Templates", Icon: "template", Href: route.AdminKind(loom.KindTemplate), Needs: loom.Publish},
+			{Label: "Partial templates", Icon: "layers", Href: route.AdminKind(loom.KindPartialTemplate), Needs: loom.Publish},
+			{Label: "Services", Icon: "box", Href: route.AdminKind(loom.KindService), Needs: loom.Publish},
+			{Label: "Files", Icon: "file", Href: route.AdminResources(), Needs: loom.Publish},
+			{Label: "Import and export", Icon: "download", Href: route.AdminTransfer(), Needs: loom.Publish},
 			{Heading: "Machines"},
-			{Label: "Providers", Icon: "cloud", Href: route.AdminKind(loom.KindProvider)},
-			{Label: "Hardware types", Icon: "cpu", Href: route.AdminKind(loom.KindHardwareType)},
-			{Label: "Image types", Icon: "disk", Href: route.AdminKind(loom.KindImageType)},
+			{Label: "Providers", Icon: "cloud", Href: route.AdminKind(loom.KindProvider), Needs: loom.Publish},
+			{Label: "Hardware types", Icon: "cpu", Href: route.AdminKind(loom.KindHardwareType), Needs: loom.Publish},
+			{Label: "Image types", Icon: "disk", Href: route.AdminKind(loom.KindImageType), Needs: loom.Publish},
 			{Heading: "People"},
-			{Label: "Users", Icon: "user", Href: route.AdminUsers()},
+			{Label: "Users", Icon: "user", Href: route.AdminUsers(), Needs: loom.Administer},
+			{Label: "Groups", Icon: "layers", Href: route.AdminGroups(), Needs: loom.Administer},
 			{Heading: "Tenant"},
-			{Label: "Usage", Icon: "chart", Href: route.AdminUsage()},
-			{Label: "Queue", Icon: "clock", Href: route.AdminQueue()},
-			{Label: "Hooks", Icon: "external", Href: route.AdminHooks()},
-			{Label: "Audit log", Icon: "list", Href: route.AdminAudit()},
-			{Label: "Settings", Icon: "settings", Href: route.AdminSettings()},
+			{Label: "Usage", Icon: "chart", Href: route.AdminUsage(), Needs: loom.Administer},
+			{Label: "Queue", Icon: "clock", Href: route.AdminQueue(), Needs: loom.Administer},
+			{Label: "Hooks", Icon: "external", Href: route.AdminHooks(), Needs: loom.Administer},
+			{Label: "Audit log", Icon: "list", Href: route.AdminAudit(), Needs: loom.Administer},
+			{Label: "Settings", Icon: "settings", Href: route.AdminSettings(), Needs: loom.Administer},
 		}
 	case AreaAccount:
 		return []RailItem{
@@ -212,8 +217,8 @@ func (m Model) rail() []RailItem {
 // areas are those of the switch; whoever has only one needs none.
 func (m Model) areas() []RailItem {
 	areas := []RailItem{{Label: "Clusters", Href: route.Home(), Current: m.Area == AreaClusters}}
-	if m.ShowAdmin {
-		areas = append(areas, RailItem{Label: "Admin", Href: route.Admin(), Current: m.Area == AreaAdmin})
+	if m.AdminHref != "" {
+		areas = append(areas, RailItem{Label: "Admin", Href: m.AdminHref, Current: m.Area == AreaAdmin})
 	}
 	if m.ShowSystem {
 		areas = append(areas, RailItem{Label: "System", Href: route.System(), Current: m.Area == AreaSystem})

@@ -182,3 +182,16 @@ func TopicLog(ref loom.TaskRef, attempt int) string {
 	return "log:" + ref.Operation.Cluster.String() + "/" + strconv.Itoa(ref.Operation.Number) + "/" +
 		strconv.Itoa(ref.Number) + "/" + strconv.Itoa(attempt)
 }
+
+// ClusterAccess says who may do what with a cluster (GET) and shares it (POST).
+func ClusterAccess(id loom.ClusterID) string { return ClusterVerb(id, "access") }
+
+// ClusterAccessRemove takes a role on a cluster back (POST).
+func ClusterAccessRemove(id loom.ClusterID) string {
+	return join("clusters", id.String(), "access", "remove")
+}
+
+// ClusterAccessOwner hands a cluster over (POST).
+func ClusterAccessOwner(id loom.ClusterID) string {
+	return join("clusters", id.String(), "access", "owner")
+}

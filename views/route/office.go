@@ -177,3 +177,17 @@ func TopicTenant() string { return "tenant" }
 
 // TopicSystem signals changes of workers, queues and tenants; superadmins only.
 func TopicSystem() string { return "system" }
+
+// AdminGroups lists the groups of the tenant (GET) and makes one (POST).
+func AdminGroups() string { return "/admin/groups" }
+
+// AdminGroupNew is the form for a new group.
+func AdminGroupNew() string { return "/admin/groups/new" }
+
+// AdminGroup is the page of a group (GET) and where its form is saved (POST).
+func AdminGroup(id int64) string { return join("admin", "groups", number(id)) }
+
+// AdminGroupVerb is an action on a group: "delete", "members", "members/remove", "roles", "roles/remove".
+func AdminGroupVerb(id int64, verb ...string) string {
+	return join(append([]string{"admin", "groups", number(id)}, verb...)...)
+}

@@ -40,17 +40,26 @@ type Whoami struct {
 	Tenant string       `json:"tenant"`
 	Via    string       `json:"via" enum:"token,session,headers"`
 	Scopes []loom.Scope `json:"scopes"`
+	Roles  []Grant      `json:"roles,omitempty" description:"What bindings give, to the user or to groups of his."`
+	Groups []Group      `json:"groups,omitempty" description:"Groups of the user."`
 }
 
 // NewWhoami gives the wire form. Who is not limited by a token has the scope
 // admin, which is the whole role.
-func NewWhoami(actor loom.Actor, user User) Whoami {
+func NewWhoami(actor loom.Actor, user User, groups []loom.Group) Whoami {
 	via, _, _ := strings.Cut(actor.Via, ":")
 	scopes := actor.Scopes
 	if scopes == nil {
 		scopes = []loom.Scope{loom.ScopeAdmin}
 	}
-	return Whoami{User: user, Tenant: actor.TenantName, Via: via, Scopes: scopes}
+	who := Whoami{User: user, Tenant: actor.TenantName, Via: via, Scopes: scopes}
+	for _, g := range actor.Grants {
+		who.Roles = append(who.Roles, newGrant(g))
+	}
+	for _, g := range groups {
+		who.Groups = append(who.Groups, NewGroup(g))
+	}
+	return who
 }
 
 // Token is an API token; Secret is set in the answer that made it only. Expires

@@ -248,10 +248,32 @@ type HookWrite struct {
 	Enabled    bool     `json:"enabled"`
 }
 
+// GroupWrite is what ReadGroup reads.
+type GroupWrite struct {
+	Name        string `json:"name" description:"1–100 characters."`
+	Description string `json:"description" nullable:"true"`
+}
+
+// BindingWrite is what ReadBinding reads.
+type BindingWrite struct {
+	User     string `json:"user" description:"Id of a user; or name a group."`
+	Group    string `json:"group" description:"Id of a group."`
+	Role     string `json:"role" required:"true" enum:"reader,user,operator,publisher,admin"`
+	Template string `json:"template" description:"Name of a template, for the clusters made from it."`
+	Cluster  string `json:"cluster" description:"Id of a cluster. Without template and cluster the role holds in all of the tenant."`
+}
+
+// ShareWrite is what ReadShare reads.
+type ShareWrite struct {
+	User  string `json:"user" description:"Id of a user; or name a group."`
+	Group string `json:"group" description:"Id of a group that one belongs to."`
+	Role  string `json:"role" required:"true" enum:"reader,operator,admin"`
+}
+
 // UserCreate is what ReadUser reads.
 type UserCreate struct {
 	ID          string   `json:"id" required:"true"`
-	Role        string   `json:"role" enum:"user,admin"`
+	Role        string   `json:"role" enum:"user,admin,none"`
 	DisplayName string   `json:"displayName"`
 	Email       string   `json:"email"`
 	Password    string   `json:"password" description:"Generated when left out." minLength:"10" maxLength:"200"`
@@ -263,7 +285,7 @@ type UserEdit struct {
 	DisplayName string   `json:"displayName" nullable:"true"`
 	Email       string   `json:"email" nullable:"true"`
 	SSHKeys     []string `json:"sshKeys" nullable:"true" description:"Public keys, one line of authorized_keys each."`
-	Role        string   `json:"role" enum:"user,admin"`
+	Role        string   `json:"role" enum:"user,admin,none"`
 	Disabled    bool     `json:"disabled"`
 	Password    string   `json:"password" minLength:"10" maxLength:"200"`
 	OldPassword string   `json:"oldPassword" description:"Needed to change one's own password."`

@@ -35,7 +35,7 @@ func (s *Server) accountPage(w http.ResponseWriter, r *http.Request, actor loom.
 		return err
 	}
 	m := accountview.AccountModel{
-		User: string(user.ID), Role: string(actor.Role), Tenant: actor.TenantName,
+		User: string(user.ID), Role: actor.RoleWords(), Tenant: actor.TenantName,
 		Zone: s.Preferences(r).Location().String(), DisplayName: user.DisplayName, Email: user.Email,
 	}
 	for _, line := range user.SSHKeys {

@@ -28,6 +28,15 @@ func (s *Server) Documents(get func(string, page.Document)) {
 	get(route.AdminUsers()+"/{id}/tokens/{token}/revoke", page.Document{Path: user + "/tokens", List: true, Fresh: true, Calls: []page.DocumentCall{page.APICall("Revoke", http.MethodDelete, "/v2/tokens/{token}", "")}})
 	get(route.AdminUsers()+"/{id}/sessions/{session}/end", page.Document{Path: user + "/sessions", List: true, Fresh: true, Calls: []page.DocumentCall{page.APICall("End", http.MethodDelete, "/v2/sessions/{session}", "")}})
 
+	const group = "/v2/groups/{id}"
+	newGroup := page.APICall("Create", http.MethodPost, "/v2/groups", `{"name":"Team web"}`)
+	get(route.AdminGroups(), page.Document{Path: "/v2/groups", List: true, Fresh: true, Query: page.SameParams("q"), Calls: []page.DocumentCall{newGroup},
+		Columns: []string{"id=id", "name=name", "description=description", "members=members", "roles=bindings", "created=@createTime"}})
+	get(route.AdminGroupNew(), page.Document{Path: "/v2/groups", List: true, Fresh: true, Calls: []page.DocumentCall{newGroup}})
+	for _, end := range []string{"", "/delete"} {
+		get(route.AdminGroups()+"/{id}"+end, page.Document{Path: group, Calls: []page.DocumentCall{page.APICall("Members", http.MethodGet, group+"/members", ""), page.APICall("Delete", http.MethodDelete, group, "")}})
+	}
+
 	const rollout = "/v2/rollouts/{id}"
 	get(route.AdminRollouts(), page.Document{Path: "/v2/rollouts", List: true, Fresh: true, Query: page.SameParams("status"),
 		Columns: []string{"number=number", "kind=kind", "status=status", "wave=wave", "why=why", "created by=createdBy", "created=@createTime", "started=@startTime", "ended=@endTime"},

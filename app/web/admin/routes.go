@@ -20,7 +20,7 @@ func (s *Server) Routes() []page.Route {
 		page.Get(route.AdminSettings(), loom.Administer, s.adminSettings),
 		page.Post(route.AdminSettings(), loom.Administer, s.adminSettingsSave),
 		page.Get(route.AdminClusters(), loom.Administer, s.adminClusters),
-	}, s.userRoutes(), s.rolloutRoutes(), s.hookRoutes(), s.fileRoutes(), s.transferRoutes())
+	}, s.userRoutes(), s.groupRoutes(), s.rolloutRoutes(), s.hookRoutes(), s.fileRoutes(), s.transferRoutes())
 }
 
 func (s *Server) userRoutes() []page.Route {
@@ -40,6 +40,24 @@ func (s *Server) userRoutes() []page.Route {
 		page.Post(user+"/tokens/{token}/revoke", loom.Administer, s.adminUserTokenRevoke),
 		page.Get(user+"/sessions/{session}/end", loom.Administer, s.adminUserSessionAsk),
 		page.Post(user+"/sessions/{session}/end", loom.Administer, s.adminUserSessionEnd),
+	)...)
+}
+
+func (s *Server) groupRoutes() []page.Route {
+	group := route.AdminGroups() + "/{id}"
+	return append([]page.Route{
+		page.Get(route.AdminGroups(), loom.Administer, s.adminGroups),
+		page.Post(route.AdminGroups(), loom.Administer, s.adminGroupCreate),
+		page.Get(route.AdminGroupNew(), loom.Administer, s.adminGroupNew),
+	}, page.Sample("{id}", "{group}",
+		page.Get(group, loom.Administer, s.adminGroup),
+		page.Post(group, loom.Administer, s.adminGroupSave),
+		page.Post(group+"/members", loom.Administer, s.adminMemberAdd),
+		page.Post(group+"/members/remove", loom.Administer, s.adminMemberRemove),
+		page.Post(group+"/roles", loom.Administer, s.adminGroupBind),
+		page.Post(group+"/roles/remove", loom.Administer, s.adminGroupUnbind),
+		page.Get(group+"/delete", loom.Administer, s.adminGroupDeleteAsk),
+		page.Post(group+"/delete", loom.Administer, s.adminGroupDelete),
 	)...)
 }
 

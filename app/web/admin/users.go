@@ -54,6 +54,10 @@ func (s *Server) userPage(w http.ResponseWriter, r *http.Request, actor loom.Act
 	if err != nil {
 		return err
 	}
+	groups, err := s.Accounts.GroupsOf(r.Context(), actor, u.ID)
+	if err != nil {
+		return err
+	}
 	if given == nil {
 		e := editUser(actor, u.User)
 		given = &e
@@ -69,18 +73,25 @@ func (s *Server) userPage(w http.ResponseWriter, r *http.Request, actor loom.Act
 	if top != nil {
 		m.Parts = append(m.Parts, top)
 	}
-	m.Parts = append(m.Parts, s.userFacts(u), adminview.Card("edit-title", "Change",
+	m.Parts = append(m.Parts, s.userFacts(u, groups), adminview.Card("edit-title", "Change",
 		adminview.Form(adminview.FormModel{Action: route.AdminUser(u.ID), Errors: shown.Errors, Button: "Save", Busy: "Saving…", Parts: shown.Parts()})),
 
 		s.userTokens(u.ID, tokens), s.userSessions(u.ID, sessions))
 	return s.Sheet(w, r, actor, status, userFrame(u.ID, ""), m)
 }
 
-func (s *Server) userFacts(u loom.UserSummary) templ.Component {
+func (s *Server) userFacts(u loom.UserSummary, groups []loom.Group) templ.Component {
 	facts := []ui.Def{
 		{Term: "Role", Text: page.Capital(string(u.Role))}, {Term: "Clusters", Value: adminview.Link(strconv.Itoa(u.Clusters), route.Query(route.Clusters(), "owner", string(u.ID)))},
 		{Term: "SSH keys", Text: strconv.Itoa(len(u.SSHKeys))}, {Term: "Last seen", Value: ui.Time(u.LastSeen, s.Now())}, {Term: "Created", Value: ui.Time(u.Created, s.Now())},
 		{Term: "Activity", Value: adminview.Link("Audit log", route.Query(route.AdminAudit(), "actor", string(u.ID)))},
+	}
+	if len(groups) > 0 {
+		var names []string
+		for _, g := range groups {
+			names = append(names, g.Name)
+		}
+		facts = append(facts, ui.Def{Term: "Groups", Text: strings.Join(names, ", ")})
 	}
 	if u.PasswordChange == loom.PasswordRequired {
 		facts = append(facts, ui.Def{Term: "Password", Text: "To be changed at the next sign-in"})
@@ -115,7 +126,7 @@ func userFields(first ...form.Part) form.Form {
 }
 
 var roleField = form.Field{Path: form.At("role"), Face: ui.FieldModel{Label: "Role", Kind: ui.FieldSelect, Width: "s",
-	Options: page.Options("", string(loom.RoleUser), "user: own clusters", string(loom.RoleAdmin), "admin: the whole tenant")}}
+	Options: page.Options("", string(loom.RoleUser), "user: own clusters", string(loom.RoleAdmin), "admin: the whole tenant", string(loom.RoleNone), "none: what groups give")}}
 
 // newUser is the form of a new user.
 func newUser() form.Edit {
@@ -338,7 +349,7 @@ func (s *Server) adminUsers(w http.ResponseWriter, r *http.Request, actor loom.A
 }
 
 // filteredRoles are the roles that a choice in the filter of the list is about.
-var filteredRoles = map[loom.Role][]loom.Role{loom.RoleUser: {loom.RoleUser}, loom.RoleAdmin: {loom.RoleAdmin, loom.RoleSuperadmin}}
+var filteredRoles = map[loom.Role][]loom.Role{loom.RoleUser: {loom.RoleUser}, loom.RoleAdmin: {loom.RoleAdmin, loom.RoleSuperadmin}, loom.RoleNone: {loom.RoleNone}}
 
 // userQuery is what the filters of the list say.
 type userQuery struct{ q, role, state string }
@@ -394,7 +405,7 @@ func (s *Server) userNewPage(w http.ResponseWriter, r *http.Request, actor loom.
 func userFilters(q userQuery) templ.Component {
 	m := adminview.FiltersModel{Action: route.AdminUsers(), Whole: true, Label: "Filter users", Fields: []ui.FieldModel{
 		{Name: "q", Label: "Search users", LabelHidden: true, Kind: ui.FieldSearch, Width: "full", Value: q.q, Placeholder: "Search id, name or email", Optional: true, MaxLength: 200},
-		{Name: "role", ID: "filter-role", Label: "Role", LabelHidden: true, Kind: ui.FieldSelect, Width: "s", Optional: true, Options: page.Options(q.role, "", "All roles", "user", "Users", "admin", "Administrators")},
+		{Name: "role", ID: "filter-role", Label: "Role", LabelHidden: true, Kind: ui.FieldSelect, Width: "s", Optional: true, Options: page.Options(q.role, "", "All roles", "user", "Users", "admin", "Administrators", "none", "No role of their own")},
 		{Name: "state", Label: "State", LabelHidden: true, Kind: ui.FieldSelect, Width: "s", Optional: true, Options: page.Options(q.state, "", "All states", "active", "Active", "disabled", "Disabled")},
 	}}
 	if q != (userQuery{}) {

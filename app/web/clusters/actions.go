@@ -17,6 +17,10 @@ func clusterActions(actor loom.Actor, v clusters.ClusterView) []ui.MenuItem {
 	if v.Status == loom.ClusterTerminated {
 		return nil
 	}
+	share := ui.MenuItem{Label: "Access", Icon: "user", Href: route.ClusterAccess(v.ID)}
+	if actor.May(loom.Operate, v.Object()) != nil {
+		return []ui.MenuItem{share}
+	}
 	at := func(verb loom.ChangeKind) string { return route.ClusterVerb(v.ID, string(verb)) }
 	services := func(verb string) string { return route.ClusterServices(v.ID, verb) }
 	add, start, stop := v.Allowed[loom.ChangeAddServices], v.Allowed[loom.ChangeStart], v.Allowed[loom.ChangeStop]
@@ -40,7 +44,7 @@ func clusterActions(actor loom.Actor, v clusters.ClusterView) []ui.MenuItem {
 		{Label: "Stop services", Icon: "square", Href: services("stop"), WhyNot: stop, Attrs: ui.OpensDialog(services("stop"))},
 		{Label: "Restart services", Icon: "rotate", Href: services("restart"), WhyNot: v.Allowed[loom.ChangeRestart], Attrs: ui.OpensDialog(services("restart"))},
 	}
-	if len(v.Health.Nodes) > 0 && v.Status == loom.ClusterActive && actor.May(loom.Operate, loom.OwnedBy(v.Owner)) == nil {
+	if len(v.Health.Nodes) > 0 && v.Status == loom.ClusterActive && actor.May(loom.Operate, v.Object()) == nil {
 		items = append(items, ui.MenuItem{Label: "Check now", Icon: "activity", Post: route.ClusterVerb(v.ID, "check")})
 	}
 	items = append(items,
@@ -56,7 +60,10 @@ func clusterActions(actor loom.Actor, v clusters.ClusterView) []ui.MenuItem {
 	if v.Protected {
 		protect.Label = "Unprotect"
 	}
-	items = append(items, protect, ui.MenuItem{Label: "Duplicate", Icon: "copy", Href: route.ClusterNewLike(v.ID)})
+	if err := actor.May(loom.Own, v.Object()); err != nil {
+		protect.WhyNot = loom.AsError(err).Message
+	}
+	items = append(items, protect, share, ui.MenuItem{Label: "Duplicate", Icon: "copy", Href: route.ClusterNewLike(v.ID)})
 	items = append(items, ownerAction(actor, v)...)
 	if _, offered := v.Allowed[loom.ChangeDelete]; offered {
 		why, abortFirst := deletable(v)

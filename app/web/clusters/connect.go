@@ -45,7 +45,7 @@ func (s *Server) connectPart(ctx context.Context, actor loom.Actor, v clusters.C
 		command, why := c.command(&n)
 		shown := clusterview.NodeRow{Node: n, Href: at(route.Node(v.ID, n.ID)), Command: command, WhyNot: why, Links: nodeLinks(v, n)}
 		shown.Links = shown.Links[:min(len(shown.Links), serviceLinksShown)]
-		if c.signIns.HasPassword(n.ID) && actor.May(loom.Operate, loom.OwnedBy(v.Owner)) == nil {
+		if c.signIns.HasPassword(n.ID) && actor.May(loom.Operate, v.Object()) == nil {
 			shown.Reveal = at(route.NodeReveal(v.ID, n.ID))
 		}
 		m.Nodes = append(m.Nodes, shown)
@@ -117,7 +117,7 @@ func (c *connections) command(n *loom.Node) (line, whyNot string) {
 // keyModel is what there is to do about keys, and why somebody cannot sign in.
 func keyModel(v clusters.ClusterView, actor loom.Actor, c *connections) clusterview.KeyModel {
 	m := clusterview.KeyModel{File: clusters.KeyFile(v.ID), Provider: c.provider, HasKeys: len(c.signIns.Keys) > 0, Jump: c.signIns.Jump}
-	operates := actor.May(loom.Operate, loom.OwnedBy(v.Owner)) == nil
+	operates := actor.May(loom.Operate, v.Object()) == nil
 	if operates && c.signIns.Downloads(v.Nodes) {
 		m.Download = route.ClusterVerb(v.ID, "key")
 	}

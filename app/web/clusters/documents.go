@@ -62,6 +62,8 @@ func (s *Server) Documents(get func(string, page.Document)) {
 	get("/clusters/{cluster}/config", page.Document{Path: one + "/config", Calls: []page.DocumentCall{
 		page.APICall("Configs it has had", http.MethodGet, one+"/config/versions", ""), page.APICall("Replace it", http.MethodPut, one+"/config", `{"config":{doc.config|{}},"restart":true}`)}})
 	get("/clusters/{cluster}/lease", page.Document{Path: one, Calls: []page.DocumentCall{extend}})
+	get("/clusters/{cluster}/access", page.Document{Path: one + "/access", Calls: []page.DocumentCall{
+		page.APICall("Share it", http.MethodPost, one+"/access", `{"user":"eve","role":"operator"}`)}})
 	get("/clusters/{cluster}/edit", page.Document{Path: one, Calls: []page.DocumentCall{edit}})
 	get("/clusters/{cluster}/delete", page.Document{Path: one, Calls: []page.DocumentCall{
 		page.APICall("Preview", http.MethodPost, "/v2/previews", `{"kind":"delete","clusterId":{doc.id},"request":{}}`), remove}})

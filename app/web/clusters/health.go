@@ -39,7 +39,7 @@ func (s *Server) showHealth(w http.ResponseWriter, r *http.Request, actor loom.A
 		return err
 	}
 	m := clusterview.HealthModel{ID: v.ID, Incidents: incidents, Form: form}
-	m.Form.Offered = v.Status != loom.ClusterTerminated && actor.May(loom.Operate, loom.OwnedBy(v.Owner)) == nil
+	m.Form.Offered = v.Status != loom.ClusterTerminated && actor.May(loom.Operate, v.Object()) == nil
 	if m.Form.Offered {
 		m.Policy = policyForm(v, policyErrors)
 	}
@@ -70,7 +70,7 @@ func (s *Server) incidentsPart(ctx context.Context, actor loom.Actor, v clusters
 			row.Repair, row.RepairWhyNot = repairOf(i), v.Allowed[loom.ChangeRepair]
 		}
 		row.Ask = askOf(actor, i)
-		if over || v.Status == loom.ClusterTerminated || actor.May(loom.Operate, loom.OwnedBy(v.Owner)) != nil {
+		if over || v.Status == loom.ClusterTerminated || actor.May(loom.Operate, v.Object()) != nil {
 			row.Ask.Label = ""
 		}
 		if row.Ask.Label != "" && !asked {

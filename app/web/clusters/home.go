@@ -42,7 +42,7 @@ func (s *Server) home(w http.ResponseWriter, r *http.Request, actor loom.Actor) 
 	if err != nil {
 		return err
 	}
-	m := clusterview.HomeModel{MayMake: actor.May(loom.Publish, actor.InTenant()) == nil, Templates: sums.templates, First: !sums.any, Quota: ui.QuotaModel{Label: "Nodes", Used: sums.nodes, Max: -1}}
+	m := clusterview.HomeModel{MayCreate: actor.MayAtAll(loom.Create) == nil, MayMake: actor.May(loom.Publish, actor.InTenant()) == nil, Templates: sums.templates, First: !sums.any, Quota: ui.QuotaModel{Label: "Nodes", Used: sums.nodes, Max: -1}}
 	if sums.maxNodes < loom.Unlimited {
 		m.Quota.Max = sums.maxNodes
 	}

@@ -104,7 +104,7 @@ func (s *Server) clusterList(w http.ResponseWriter, r *http.Request, actor loom.
 	q := readListQuery(r.URL.Query())
 	status := http.StatusOK
 	m := clusterview.ListModel{
-		Q: q.Q, MayCreate: true, Filtered: q.filtered(), ClearHref: listURL(listQuery{Status: q.scopeStatus(), Sort: q.Sort, Limit: q.Limit}),
+		Q: q.Q, MayCreate: actor.MayAtAll(loom.Create) == nil, Filtered: q.filtered(), ClearHref: listURL(listQuery{Status: q.scopeStatus(), Sort: q.Sort, Limit: q.Limit}),
 	}
 	for _, h := range []clusterview.HiddenField{{Name: "limit", Value: q.Limit}, {Name: "status", Value: q.Status}, {Name: "sort", Value: q.Sort}, {Name: "owner", Value: q.Owner}, {Name: "provider", Value: q.Provider}} {
 		if h.Value != "" {
@@ -233,8 +233,8 @@ func listFacets(q listQuery, counts clusters.Counts) []ui.FieldModel {
 }
 
 func (s *Server) listTable(actor loom.Actor, q listQuery, list clusters.List, rows int) clusterview.ListTable {
-	t := clusterview.ListTable{ShowOwner: actor.May(loom.See, actor.InTenant()) == nil, MaySelect: q.Status != string(loom.ClusterTerminated)}
-	t.Columns = listColumns(q, actor.May(loom.See, actor.InTenant()) == nil, t.MaySelect)
+	t := clusterview.ListTable{ShowOwner: seesOthers(actor), MaySelect: q.Status != string(loom.ClusterTerminated)}
+	t.Columns = listColumns(q, seesOthers(actor), t.MaySelect)
 	var ids []string
 	t.Rows = list.Items
 	for _, c := range list.Items {
@@ -296,7 +296,7 @@ func (s *Server) namedTable(r *http.Request, actor loom.Actor, ids []loom.Cluste
 	if err != nil {
 		return clusterview.ListTable{}, err
 	}
-	owner := actor.May(loom.See, actor.InTenant()) == nil
+	owner := seesOthers(actor)
 	t := clusterview.ListTable{ShowOwner: owner, Columns: listColumns(listQuery{}, owner, false), Only: true}
 	for i := range t.Columns {
 		t.Columns[i].Sort = ""
@@ -325,6 +325,11 @@ func emptyList(q listQuery) ui.EmptyModel {
 		return ui.EmptyModel{Icon: "square", Text: "No clusters deleted yet."}
 	}
 	return ui.EmptyModel{Icon: "cluster", Text: "No clusters yet. A cluster is a set of nodes made from a template.", Action: create}
+}
+
+// seesOthers reports whether the list may have clusters of others.
+func seesOthers(actor loom.Actor) bool {
+	return actor.May(loom.See, actor.InTenant()) == nil || len(actor.Grants) > 0
 }
 
 func listColumns(q listQuery, owner, selectable bool) []ui.Column {

@@ -74,7 +74,7 @@ func (s *Server) nodeModel(v clusters.ClusterView, n loom.Node, actor loom.Actor
 	if c.reachable(&n) {
 		m.Key = keyModel(v, actor, c)
 	}
-	if c.signIns.HasPassword(n.ID) && actor.May(loom.Operate, loom.OwnedBy(v.Owner)) == nil {
+	if c.signIns.HasPassword(n.ID) && actor.May(loom.Operate, v.Object()) == nil {
 		m.Reveal = route.Query(route.NodeReveal(v.ID, n.ID), addressParam, string(c.choice))
 	}
 	m.Facts = []ui.Def{{Term: "Host name", Text: n.Hostname}}

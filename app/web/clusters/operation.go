@@ -204,7 +204,7 @@ func (s *Server) briefCluster(ctx context.Context, actor loom.Actor, id loom.Clu
 	c, latest, err := s.Clusters.Latest(ctx, actor, id)
 	v := clusters.ClusterView{Cluster: c, Latest: latest, Allowed: map[loom.ChangeKind]string{}}
 	for _, verb := range loom.ClusterChanges {
-		v.Allowed[verb] = c.WhyNot(verb, latest)
+		v.Allowed[verb] = clusters.WhyNot(actor, c, verb, latest)
 	}
 	return v, err
 }

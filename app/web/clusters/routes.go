@@ -126,6 +126,10 @@ func (s *Server) atOnceRoutes() []page.Route {
 	return []page.Route{
 		page.Get(cluster+"/lease", loom.Operate, s.clusterLeaseForm),
 		page.Post(cluster+"/lease", loom.Operate, s.clusterLease),
+		page.Get(cluster+"/access", loom.See, s.clusterAccess),
+		page.Post(cluster+"/access", loom.Own, s.clusterShare),
+		page.Post(cluster+"/access/remove", loom.Own, s.clusterUnshare),
+		page.Post(cluster+"/access/owner", loom.Own, s.clusterHandOver),
 		page.Get(cluster+"/edit", loom.Operate, s.clusterEditForm),
 		page.Post(cluster+"/edit", loom.Operate, s.clusterEdit),
 		page.Piece(cluster+"/protect", loom.Own, s.clusterAgain),

@@ -272,25 +272,28 @@ func (s *Server) actionsOn(ctx context.Context, actor loom.Actor, id loom.Cluste
 
 // pagesFor are the pages that somebody may open by name: those of the rails, and a few more.
 func pagesFor(actor loom.Actor) []sharedview.Found {
-	pages := []sharedview.Found{{Label: "New cluster", Note: "create", Icon: "plus", Href: route.ClusterNew()}}
+	var pages []sharedview.Found
+	if actor.MayAtAll(loom.Create) == nil {
+		pages = append(pages, sharedview.Found{Label: "New cluster", Note: "create", Icon: "plus", Href: route.ClusterNew()})
+	}
 	areas := []struct {
 		area layout.Area
 		note string
 		may  bool
 	}{
 		{layout.AreaClusters, "", true}, {layout.AreaAccount, "account", true},
-		{layout.AreaAdmin, "admin", actor.May(loom.Administer, actor.InTenant()) == nil}, {layout.AreaSystem, "system", actor.May(loom.Install, loom.Installation) == nil},
+		{layout.AreaAdmin, "admin", true}, {layout.AreaSystem, "system", actor.May(loom.Install, loom.Installation) == nil},
 	}
 	for _, a := range areas {
 		if !a.may {
 			continue
 		}
-		for _, item := range layout.Rail(a.area, "") {
+		for _, item := range page.RailFor(actor, a.area, "") {
 			if item.Href != "" {
 				pages = append(pages, sharedview.Found{Label: item.Label, Note: a.note, Icon: item.Icon, Href: item.Href})
 			}
 		}
-		if a.area == layout.AreaAdmin {
+		if a.area == layout.AreaAdmin && actor.May(loom.Publish, actor.InTenant()) == nil {
 			for _, kind := range loom.TenantKinds {
 				pages = append(pages, sharedview.Found{Label: "New " + kind.Word(), Note: "admin, create", Icon: "plus", Href: route.AdminNew(kind)})
 			}

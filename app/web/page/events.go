@@ -13,8 +13,9 @@ import (
 const (
 	// coalesce is the least time between two signals of a topic.
 	coalesce = time.Second
-	// recheck is how often the right to a topic is checked again.
-	recheck = 10 * time.Second
+	// recheck is how often the right to a topic is checked again: whoever loses it is told nothing
+	// any longer within five seconds.
+	recheck = 4 * time.Second
 )
 
 // events is the one stream of a page.

@@ -168,8 +168,16 @@ func (s *Shared) frame(w http.ResponseWriter, r *http.Request, actor loom.Actor,
 	s.prefer(r, m)
 	m.Path = r.URL.RequestURI()
 	m.Document = s.paneOf(r)
-	m.User, m.Tenant, m.RoleWord = string(actor.User), actor.TenantName, string(actor.Role)
-	m.ShowAdmin, m.ShowSystem = actor.May(loom.Administer, actor.InTenant()) == nil, actor.May(loom.Install, loom.Installation) == nil
+	m.User, m.Tenant, m.RoleWord = string(actor.User), actor.TenantName, actor.RoleWords()
+	m.ShowSystem = actor.May(loom.Install, loom.Installation) == nil
+	for _, item := range RailFor(actor, layout.AreaAdmin, "") {
+		if m.AdminHref = item.Href; m.AdminHref != "" {
+			break
+		}
+	}
+	if m.Rail == nil {
+		m.Rail = RailFor(actor, m.Area, m.Here)
+	}
 	m.Version = s.Version
 	followOwn(m)
 	if httpx.IsFragment(r) {
@@ -195,6 +203,25 @@ func (s *Shared) frame(w http.ResponseWriter, r *http.Request, actor loom.Actor,
 	s.notices(r, actor, m)
 	s.actingBanner(r, actor, m)
 	return nil
+}
+
+// RailFor are the entries of an area whose pages the actor may open, and their headings.
+func RailFor(actor loom.Actor, area layout.Area, here string) []layout.RailItem {
+	rail := []layout.RailItem{}
+	var heading *layout.RailItem
+	for _, item := range layout.Rail(area, here) {
+		switch {
+		case item.Heading != "":
+			heading = &item
+			continue
+		case item.Needs != "" && actor.MayAtAll(item.Needs.Reading()) != nil:
+			continue
+		case heading != nil:
+			rail, heading = append(rail, *heading), nil
+		}
+		rail = append(rail, item)
+	}
+	return rail
 }
 
 // Say keeps a message for the next page and goes there.

@@ -112,7 +112,7 @@ func (s *Shared) RenderOnce(target string, h httpx.ActorHandler) httpx.ActorHand
 		if !httpx.IsFragment(r) || target != "" && !Wants(r, target) {
 			return h(w, r, actor)
 		}
-		who := []any{actor.Tenant, actor.User, actor.Role, actor.Via, actor.By, actor.ByRole, actor.Scopes, s.Preferences(r), ui.ViewerOf(r.Context()).In(time.Time{}).Location().String(), here(r)}
+		who := []any{actor.Tenant, actor.User, actor.Role, actor.Grants, actor.Via, actor.By, actor.ByRole, actor.Scopes, s.Preferences(r), ui.ViewerOf(r.Context()).In(time.Time{}).Location().String(), here(r)}
 		key := fmt.Sprintf("%q %q %q", who, r.Header.Get("HX-Target"), r.URL.RequestURI())
 		t, err := s.turns.do(r.Context(), key, func(ctx context.Context, t *turn) error { return h(t, r.WithContext(ctx), actor) })
 		if err != nil {

@@ -112,6 +112,14 @@ var bodies = map[string]body{
 	"Tenant":           {value: wire.Tenant{}},
 	"TenantWrite":      {value: wire.TenantWrite{}, request: true, open: true},
 	"Hook":             {value: wire.Hook{}},
+	"GroupWrite":       {value: wire.GroupWrite{}, request: true, open: true},
+	"BindingWrite":     {value: wire.BindingWrite{}, request: true, open: true},
+	"ShareWrite":       {value: wire.ShareWrite{}, request: true, open: true},
+	"Group":            {value: wire.Group{}},
+	"Member":           {value: wire.Member{}},
+	"Binding":          {value: wire.Binding{}},
+	"Access":           {value: wire.Access{}},
+	"Unshared":         {value: wire.Unshared{}},
 	"HookWrite":        {value: wire.HookWrite{}, request: true, open: true},
 	"Delivery":         {value: wire.Delivery{}},
 	"Session":          {value: wire.Session{}},
@@ -158,7 +166,7 @@ var enums = map[reflect.Type][]any{
 	reflect.TypeFor[loom.ServiceState]():   values(loom.ServiceAbsent, loom.ServiceInstalled, loom.ServiceStarted, loom.ServiceStopped, loom.ServiceFailed),
 	reflect.TypeFor[loom.ResourceStatus](): values(loom.ResourceInactive, loom.ResourceActive, loom.ResourceStaged, loom.ResourceRecalled),
 	reflect.TypeFor[loom.FieldRole]():      values(loom.RoleBuild, loom.RoleAccess, loom.RolePlace),
-	reflect.TypeFor[loom.Role]():           values(loom.RoleUser, loom.RoleAdmin, loom.RoleSuperadmin),
+	reflect.TypeFor[loom.Role]():           values(loom.Roles...),
 	reflect.TypeFor[catalog.Sign]():        values(catalog.SignAdded, catalog.SignChanged, catalog.SignRemoved),
 }
 
