@@ -138,7 +138,7 @@ func bindingEvents(tenant loom.TenantID, g loom.Grant) []loom.Event {
 	return events
 }
 
-// subject says at its field why nobody can be given the role.
+// subject returns an error about the field user or group where the role cannot be given to it.
 func (in *BindingInput) subject(ctx context.Context, tx *sqlx.Tx, actor loom.Actor) error {
 	field := "user"
 	if in.User != "" {
@@ -173,7 +173,7 @@ func (in *BindingInput) subject(ctx context.Context, tx *sqlx.Tx, actor loom.Act
 	return err
 }
 
-// place says at its field that there is no such template or cluster.
+// place returns an error about the field template or cluster where there is no such thing.
 func (in *BindingInput) place(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID) error {
 	switch in.grant().Place() {
 	case loom.PlaceTemplate:
@@ -186,7 +186,7 @@ func (in *BindingInput) place(ctx context.Context, tx *sqlx.Tx, tenant loom.Tena
 		}
 		return err
 	case loom.PlaceCluster:
-		c, err := store.LockCluster(ctx, tx, tenant, in.Cluster)
+		c, err := store.ClusterByID(ctx, tx, tenant, in.Cluster)
 		if isNotFound(err) || err == nil && c.Status == loom.ClusterTerminated {
 			return loom.InvalidFields([]loom.FieldError{{Field: "cluster", Message: "There is no such cluster, or it was deleted."}})
 		}

@@ -217,14 +217,14 @@ func (a *Accounts) RemoveMember(ctx context.Context, actor loom.Actor, id int64,
 	})
 }
 
-// knownUser says at a field that there is no such user, the same of one who is disabled: users
-// cannot find out who else there is.
+// knownUser returns an error about a field unless there is such a user who can sign in. A disabled
+// one gets the same message: users cannot find out who else there is.
 func knownUser(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, field string, id loom.UserID) error {
 	none := loom.InvalidFields([]loom.FieldError{{Field: field, Message: "There is no user with this id who can sign in."}})
 	if id == "" || clean(string(id)) != string(id) {
 		return none
 	}
-	user, err := store.LockUser(ctx, tx, tenant, id)
+	user, err := store.User(ctx, tx, tenant, id) // the row that names him keeps him from being removed
 	if isNotFound(err) || err == nil && user.Disabled {
 		return none
 	}

@@ -58,15 +58,15 @@ type Object struct {
 // Installation is the object of what concerns all tenants.
 var Installation = Object{}
 
-// Object returns what a verb is about that concerns a user.
+// Object returns the account as the object of a verb.
 func (a Account) Object() Object { return Object{Tenant: a.Tenant, Owner: a.User} }
 
-// Object returns what a verb is about that concerns the cluster.
+// Object returns the cluster as the object of a verb.
 func (c *ClusterSummary) Object() Object {
 	return Object{Tenant: c.Owner.Tenant, Owner: c.Owner.User, Template: c.Template.Name, Cluster: c.ID}
 }
 
-// Object returns what a verb is about that concerns the cluster.
+// Object returns the cluster as the object of a verb.
 func (c *Cluster) Object() Object {
 	return Object{Tenant: c.Owner.Tenant, Owner: c.Owner.User, Template: c.Template.Name, Cluster: c.ID}
 }
@@ -83,8 +83,7 @@ func (a Actor) Mine() Object { return a.Account().Object() }
 
 // rule says who may do something.
 type rule struct {
-	// tenant are the roles that may where they hold in all of a tenant, template those that may
-	// to clusters of a template where they hold for that, and cluster likewise.
+	// tenant, template and cluster are the roles that may, by where they hold.
 	tenant, template, cluster []Role
 	// member says that whoever has a role anywhere in the tenant may.
 	member bool
@@ -97,7 +96,7 @@ type rule struct {
 }
 
 // MayAtAll asks for the verb of a route, before the object is known: whether the actor may do something to what is
-// his own, to his tenant, or where a role of his holds. Whether one may see a cluster comes before the role that
+// his own, to his tenant, or where one of his roles holds. Whether one may see a cluster comes before the role that
 // Override needs.
 func (a Actor) MayAtAll(v Verb) error {
 	switch v {
@@ -123,7 +122,7 @@ var (
 	superadmins = []Role{RoleSuperadmin}
 )
 
-// seers, creators, operators and owners are the roles of the table that hold at more than one place.
+// seers, creators and operators are the roles of verbs that are held at several places.
 var (
 	seers     = []Role{RoleReader, RoleOperator, RoleAdmin, RoleSuperadmin}
 	creators  = []Role{RoleUser, RoleAdmin, RoleSuperadmin}
@@ -162,7 +161,7 @@ func (t table) may(a Actor, v Verb, o Object) error {
 	return nil
 }
 
-// lacks says which role would be needed, of those that may the weakest, and who gives it.
+// lacks names the weakest role that would do, and who gives it.
 func (r rule) lacks() string {
 	switch {
 	case r.everywhere:

@@ -33,7 +33,7 @@ func TestGroupsInPages(t *testing.T) {
 
 	id := w.active("shop", 2)
 	w.get("ben", route.Cluster(id)).is(200, "shop", "Scale")
-	w.get("ben", route.Clusters()).is(200, "shop")
+	w.get("ben", route.Clusters()).is(200, "shop", "Mine", "ana")
 	var binding int64
 	w.must(w.db.Get(&binding, `SELECT id FROM role_bindings`))
 	w.post(admin, at+"/roles/remove", url.Values{"binding": {fmt.Sprint(binding)}}).goesTo(`^` + at + `$`)

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -42,6 +43,40 @@ var readers = map[loom.Role][]reader{
 		{"admin", "foreign", "acme", "admin"}, {"admin", "other tenant", "other", "admin"}, {"superadmin", "other tenant", "superadmin", "admin"},
 	},
 	loom.RoleAdmin: {{"admin", "own", "acme", "ana"}},
+}
+
+// TestReadersChangeNothing sends every form of a cluster as somebody who may only see it: each is refused, for the
+// role or for what it says, and nothing is done.
+func TestReadersChangeNothing(t *testing.T) {
+	t.Parallel()
+	made := newClusterWorld(t)
+	made.colleague()
+	id := made.active("own", 2)
+	made.db.MustExec(`UPDATE users SET role = 'none' WHERE id = 'ben'`)
+	made.bind(account.BindingInput{User: "ben", Role: loom.RoleReader, Cluster: id})
+	made.db.MustExec(`UPDATE sessions SET last_seen_at = now() + interval '1 hour'`)
+	cookies := made.cookies
+	values := strings.NewReplacer("{cluster}", id.String(), "{paused}", id.String(), "{failed}", id.String(), "{gone}", id.String(), "{n}", "1", "{task}", "1", "{ready}", "1",
+		"{node}", string(made.cluster(id).Nodes[0].ID), "{service}", "nginx", "{preview}", "x")
+	testkit.RefuseCommits(t, made.db)
+	w := clusterWorldOn(t, made.db)
+	maps.Copy(w.cookies, cookies)
+	asked := 0
+	for _, rt := range web.Routes() {
+		if !strings.HasPrefix(rt.Path, "/clusters/{cluster}") || rt.Method != http.MethodPost || strings.HasSuffix(rt.Path, "/try") { // which shows a preview
+			continue
+		}
+		for _, sample := range rt.Samples {
+			asked++
+			target := regexp.MustCompile(`\{[a-z ]+\}`).ReplaceAllString(values.Replace(sample), "1")
+			if a := w.send("ben", http.MethodPost, target, url.Values{"reason": {"x"}, "confirm": {"own"}, "description": {"changed"}, "owner": {"ben"}}); a.Code < 400 || a.Code >= 500 {
+				t.Errorf("POST %s answers %d", target, a.Code)
+			}
+		}
+	}
+	if asked < 20 {
+		t.Errorf("only %d forms", asked)
+	}
 }
 
 // outcomeOfPage is the status that refuses a page, 0 where it is allowed.

@@ -168,7 +168,7 @@ func scopeTabs(q listQuery, actor loom.Actor, counts clusters.Counts) []ui.Tab {
 		{Label: "All", Href: listURL(all), Count: countText(counts.All), Current: !q.terminated() && q.Owner != mine},
 		{Label: "Terminated", Href: listURL(gone), Count: countText(counts.Terminated), Current: q.terminated()},
 	}
-	if actor.May(loom.See, actor.InTenant()) == nil {
+	if seesOthers(actor) {
 		tabs = append([]ui.Tab{{Label: "Mine", Href: listURL(own), Count: countText(counts.Mine), Current: !q.terminated() && q.Owner == mine}}, tabs...)
 	}
 	return tabs

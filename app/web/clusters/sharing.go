@@ -43,7 +43,7 @@ func (s *Server) showAccess(w http.ResponseWriter, r *http.Request, actor loom.A
 		if len(g.errs) > 0 && g.owner == "" {
 			errs.Title = "The cluster was not shared."
 		}
-		m.Share = &clusterview.AccessForm{Fields: []ui.FieldModel{{Name: "user", Label: "User", Mono: true, Optional: true, MaxLength: 255, Width: "s", Value: g.user, Error: errs.For("user"), Help: "The user name of a colleague."}}}
+		m.Share = &clusterview.AccessForm{Fields: []ui.FieldModel{{Name: "user", Label: "User", Mono: true, Optional: len(access.Groups) > 0, MaxLength: 255, Width: "s", Value: g.user, Error: errs.For("user"), Help: "The user name of a colleague."}}}
 		if len(access.Groups) > 0 {
 			choices := []string{"", "No group"}
 			for _, group := range access.Groups {
