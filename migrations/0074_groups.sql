@@ -4,6 +4,7 @@
 ALTER TABLE users DROP CONSTRAINT users_role_check;
 ALTER TABLE users ADD CONSTRAINT users_role_check CHECK (role IN ('user', 'admin', 'none')); -- none: what groups and bindings give
 
+-- Users of a tenant who have roles together.
 CREATE TABLE groups (
     id          bigint GENERATED ALWAYS AS IDENTITY,
     tenant_id   text NOT NULL REFERENCES tenants,
@@ -14,6 +15,7 @@ CREATE TABLE groups (
 );
 CREATE UNIQUE INDEX groups_name ON groups (tenant_id, lower(name));
 
+-- A user in a group.
 CREATE TABLE group_members (
     tenant_id text NOT NULL,
     group_id  bigint NOT NULL,

@@ -127,7 +127,7 @@ func TestTokens(t *testing.T) {
 	v.get("/account/tokens").shows(t, 200, "No API tokens yet").hides(t, "catalog:write")
 	v.post("/account/tokens", "name", "", "scopes", "read", "expires", "30").shows(t, 422, "A token has a name")
 	v.post("/account/tokens", "name", "x", "expires", "30").shows(t, 422, "Choose at least one scope")
-	v.post("/account/tokens", "name", "x", "scopes", "catalog:write", "expires", "30").shows(t, 422, "for administrators only")
+	v.post("/account/tokens", "name", "x", "scopes", "catalog:write", "expires", "30").shows(t, 422, "for publishers and administrators only")
 	v.post("/account/tokens", "name", "x", "scopes", "read", "expires", "4000").shows(t, 422, "Choose one of the lives that are offered.")
 
 	made := v.post("/account/tokens", "name", "nightly", "scopes", "clusters:write", "expires", "30").shows(t, 200, "Loom shows it only once", "/v2/whoami", "data-dirty")

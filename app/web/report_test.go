@@ -142,7 +142,7 @@ func TestTransferPages(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)
 	admin, user := r.signedIn("superadmin", "admin"), r.signedIn("demo", "user")
-	user.get("/admin/transfer").shows(t, 403, "tenant administrator")
+	user.get("/admin/transfer").shows(t, 403, "the role “publisher”")
 	admin.get("/admin/transfer").shows(t, 200, "Download everything", "Services", "Preview import").hides(t, "style=")
 	all := admin.get("/admin/transfer/export")
 	if got := all.header.Get("Content-Disposition"); got != `attachment; filename="catalog-superadmin.json"` || !strings.Contains(all.body, `"clustertemplates"`) {
@@ -251,7 +251,7 @@ func TestResourcePages(t *testing.T) {
 	admin.get("/admin/resources/sync").shows(t, 200, "Has it")
 	admin.get("/admin/resources").shows(t, 200, "/admin/resources/show?")
 	admin.get("/admin/resources/new").shows(t, 200, `data-module="/static/`, "data-upload")
-	user.get("/admin/resources/sync").shows(t, 403, "tenant administrator")
+	user.get("/admin/resources/sync").shows(t, 403, "the role “publisher”")
 	r.signedIn("superadmin", "admin").get("/admin/resources/show?"+of+"&version=1").shows(t, 404) // of another tenant
 }
 

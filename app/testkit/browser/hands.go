@@ -54,7 +54,7 @@ type keyboard struct {
 }
 
 // tabs bounds how often Tab may be needed to get somewhere, where nothing else is said.
-const tabs = 120
+const tabs = 200
 
 // reach moves the focus with Tab until it is on the element.
 func (k keyboard) reach(what, selector string) {

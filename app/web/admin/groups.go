@@ -197,7 +197,7 @@ func grantWords(b loom.Binding) adminview.Cell {
 
 // roleTable lists roles; remove is where a form takes one back.
 func (s *Server) roleTable(bindings []loom.Binding, remove string) templ.Component {
-	m := adminview.TableModel{ID: "roles", Caption: "Roles", Now: s.Now(), Columns: []ui.Column{{Label: "Role"}, {Label: "For"}, {Label: "Given"}, {Label: "Actions", LabelHidden: true}},
+	m := adminview.TableModel{ID: "roles", Caption: "Roles given", Now: s.Now(), Columns: []ui.Column{{Label: "Role"}, {Label: "For"}, {Label: "Given"}, {Label: "Actions", LabelHidden: true}},
 		Empty: ui.EmptyModel{Icon: "key", Text: "No roles yet."}}
 	for _, b := range bindings {
 		m.Rows = append(m.Rows, []adminview.Cell{{Text: page.Capital(string(b.Role)), Sub: roleHelp[b.Role]}, grantWords(b), {Time: b.Created, Sub: "by " + string(b.CreatedBy)},
