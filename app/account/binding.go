@@ -3,7 +3,6 @@ package account
 import (
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/jmoiron/sqlx"
@@ -122,7 +121,7 @@ func (a *Accounts) bind(ctx context.Context, actor loom.Actor, in BindingInput, 
 		if err != nil {
 			return b, err
 		}
-		if err := record(ctx, tx, actor, "create", "binding", itoa64(id), nil, shownBinding(b)); err != nil {
+		if err := record(ctx, tx, actor, "create", "binding", itoa(int(id)), nil, shownBinding(b)); err != nil {
 			return b, err
 		}
 		return b, store.InsertEvents(ctx, tx, bindingEvents(actor.Tenant, in.grant())...)
@@ -220,7 +219,7 @@ func (a *Accounts) unbind(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, b 
 	if err != nil {
 		return err
 	}
-	if err := record(ctx, tx, actor, "delete", "binding", itoa64(b.ID), shownBinding(b), nil); err != nil {
+	if err := record(ctx, tx, actor, "delete", "binding", itoa(int(b.ID)), shownBinding(b), nil); err != nil {
 		return err
 	}
 	return store.InsertEvents(ctx, tx, bindingEvents(actor.Tenant, b.Grant)...)
@@ -318,5 +317,3 @@ func (a *Accounts) Unshare(ctx context.Context, actor loom.Actor, cluster loom.C
 		return revealed, a.unbind(ctx, tx, actor, b)
 	})
 }
-
-func itoa64(n int64) string { return strconv.FormatInt(n, 10) }

@@ -126,7 +126,7 @@ func (a *Accounts) CreateGroup(ctx context.Context, actor loom.Actor, in GroupIn
 		if err != nil {
 			return loom.Group{}, conflictAt(err, "name")
 		}
-		if err := record(ctx, tx, actor, "create", "group", itoa64(g.ID), nil, shownGroup(g)); err != nil {
+		if err := record(ctx, tx, actor, "create", "group", itoa(int(g.ID)), nil, shownGroup(g)); err != nil {
 			return loom.Group{}, err
 		}
 		return g, store.InsertEvents(ctx, tx, groupEvent(actor.Tenant))
@@ -155,7 +155,7 @@ func (a *Accounts) changeGroup(ctx context.Context, actor loom.Actor, id int64, 
 		if err != nil || before == nil && after == nil {
 			return err
 		}
-		if err := record(ctx, tx, actor, verb, "group", itoa64(id), before, after); err != nil {
+		if err := record(ctx, tx, actor, verb, "group", itoa(int(id)), before, after); err != nil {
 			return err
 		}
 		return store.InsertEvents(ctx, tx, groupEvent(actor.Tenant))

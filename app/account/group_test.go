@@ -117,7 +117,7 @@ func TestBindingsAreChecked(t *testing.T) {
 }
 
 // TestSharedClusters: an owner shares with a user by id and with his own groups, gives no more than he has, and who
-// loses the role has nothing left, also of what is on its way.
+// loses the role has nothing left, not even a request that began before.
 func TestSharedClusters(t *testing.T) {
 	t.Parallel()
 	s := sharing(t)
@@ -185,7 +185,7 @@ func TestSharedClusters(t *testing.T) {
 		t.Errorf("the session of one who has no role left: %v", err)
 	}
 	if _, _, err := s.CreateToken(s.ctx, ana, account.NewToken{Name: "late", Scopes: []loom.Scope{loom.ScopeRead}}); !errors.Is(err, loom.Unauthenticated) {
-		t.Errorf("what was on its way: %v", err)
+		t.Errorf("a request that began before: %v", err)
 	}
 	var seen []string
 	if err := s.db.Select(&seen, `SELECT verb || ' ' || (coalesce(after, before)->>'role') FROM audit WHERE kind = 'binding' AND actor = 'user' ORDER BY id`); err != nil || strings.Join(seen, ", ") != "create operator, create reader, create admin, delete operator" {

@@ -41,7 +41,7 @@ func (a *api) groupRoutes() []route {
 	}
 }
 
-// pathNumber reads a number that a path names, of which what is the noun.
+// pathNumber reads the number of something, which what names, from a path. NotFound.
 func pathNumber(r *http.Request, name, what string) (int64, error) {
 	n, err := strconv.ParseInt(r.PathValue(name), 10, 64)
 	if err != nil || n <= 0 {
@@ -104,12 +104,7 @@ func (a *api) editGroup(w http.ResponseWriter, r *http.Request, actor loom.Actor
 	if err != nil {
 		return err
 	}
-	g, err := ofGroup(r, func(id int64) (loom.Group, error) {
-		if _, err := a.Accounts.UpdateGroup(r.Context(), actor, id, in); err != nil {
-			return loom.Group{}, err
-		}
-		return a.Accounts.Group(r.Context(), actor, id)
-	})
+	g, err := ofGroup(r, func(id int64) (loom.Group, error) { return a.Accounts.UpdateGroup(r.Context(), actor, id, in) })
 	if err != nil {
 		return err
 	}

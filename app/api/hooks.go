@@ -33,11 +33,8 @@ func (a *api) hookRoutes() []route {
 
 // hookID reads the hook of a path.
 func hookID(r *http.Request) (loom.HookID, error) {
-	n, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
-	if err != nil || n <= 0 {
-		return 0, loom.NewError(loom.NotFound, "There is no hook “%.40s”.", r.PathValue("id"))
-	}
-	return loom.HookID(n), nil
+	n, err := pathNumber(r, "id", "hook")
+	return loom.HookID(n), err
 }
 
 func (a *api) listHooks(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {

@@ -251,7 +251,7 @@ func refuses(status int, text string) bool {
 	return false
 }
 
-// bind gives a caller his role at its place, by a group of which he is the only member.
+// bind gives a caller his role at its place, by a group that has no other member.
 func (w *world) bind(who caller, ids map[string]string) {
 	w.t.Helper()
 	w.exec(`INSERT INTO users (tenant_id, id, role) SELECT id, $1, 'none' FROM tenants WHERE name = 'acme' ON CONFLICT DO NOTHING`, who.user)

@@ -135,8 +135,8 @@ func TestProbeBeforeSaving(t *testing.T) {
 	}
 }
 
-// TestTestCarriesOver: who saves what was tested has tested the provider. What another person tested,
-// and what is not quite the same, secrets included, counts for nothing.
+// TestTestCarriesOver saves a provider after testing the same draft: it counts as tested. A draft of
+// another person, or with any other field or secret, does not count.
 func TestTestCarriesOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
