@@ -40,7 +40,8 @@ var may = map[string][]string{
 	"app/store":             {"app/places", "app/loom", "app/failpoint", "jobs"},
 	"app/secret":            {"app/loom"},
 	"app/telemetry":         {"app/loom"},
-	"app/account":           {"app/store", "app/secret", "app/loom", "app/lenient", "jobs", "solver", "planner/..."},
+	"app/idp":               {"app/loom"},
+	"app/account":           {"app/idp", "app/store", "app/secret", "app/loom", "app/lenient", "jobs", "solver", "planner/..."},
 	"app/catalog":           {"app/archive", "app/cache", "app/diskspace", "app/places", "app/store", "app/secret", "app/loom", "app/lenient", "jobs", "solver", "planner/..."},
 	"app/clusters":          {"app/places", "app/store", "app/secret", "app/loom", "app/lenient", "jobs", "solver", "planner/..."},
 	"app/execution":         {"app/cache", "app/store", "app/secret", "app/loom", "jobs", "solver", "planner/..."},
@@ -101,7 +102,7 @@ var may = map[string][]string{
 }
 
 // testOnly packages are imported by test files only.
-var testOnly = []string{"app/api/wire/schema", "app/archive/archivetest", "app/testkit", "app/testkit/golden", "app/testkit/s3test", "provisioner/remote/sshtest", "provisioner/fakecloud/cloudtest", "provisioner/automator/docker/enginetest", "views/ui/gallery"}
+var testOnly = []string{"app/api/wire/schema", "app/archive/archivetest", "app/testkit", "app/testkit/golden", "app/testkit/idptest", "app/testkit/s3test", "provisioner/remote/sshtest", "provisioner/fakecloud/cloudtest", "provisioner/automator/docker/enginetest", "views/ui/gallery"}
 
 // foreign lists imports from outside that only some packages may have.
 var foreign = map[string][]string{
@@ -114,13 +115,14 @@ var foreign = map[string][]string{
 	"github.com/alecthomas":   {"app/cli"},
 	"github.com/a-h/templ":    {"views", "app/web", "app/httpx", "app/testkit/golden"},
 	"github.com/gorilla":      {"app/httpx", "app/web"},
-	"net/http":                {"app/httpx", "app/cli", "app/web", "app/api", "app/lab", "app/wiring", "static", "app/telemetry", "views", "app/testkit", "provisioner", "app/live", "app/hook"},
+	"net/http":                {"app/httpx", "app/cli", "app/web", "app/api", "app/lab", "app/wiring", "static", "app/telemetry", "views", "app/testkit", "provisioner", "app/live", "app/hook", "app/idp"},
 	"golang.org/x/crypto/ssh": {"provisioner", "app/account", "app/clusters", "app/lab"},
 	// One provider per client of a cloud; the catalog bounds the requests of its bucket.
 	"github.com/aws":          {"provisioner/provider/aws", "app/catalog", "app/testkit/s3test"},
 	"github.com/digitalocean": {"provisioner/provider/digitalocean"},
 	"github.com/gophercloud":  {"provisioner/provider/nova", "provisioner/provider/openstack", "provisioner/provider/rackspace"},
 	"google.golang.org/api":   {"provisioner/provider/google"},
+	"github.com/coreos":       {"app/idp", "app/testkit"},
 	"os/exec":                 {"app/lab", "app/wiring", "provisioner", "app/testkit", "static/internal"},
 }
 

@@ -16,6 +16,7 @@ var dialers = map[string]string{
 	"provisioner/provider/cloud/client.go":   "the clients of all clouds, with the reach of the task",
 	"provisioner/remote/jump.go":             "SSH and checks, with the reach of the target",
 	"provisioner/health/request.go":          "checks by HTTP, over connections of remote.Dialer",
+	"app/idp/idp.go":                         "identity providers, with the reach of LOOM_IDENTITY_NETWORKS",
 	"app/hook/delivery.go":                   "hooks, with the reach of hooks",
 	"provisioner/provider/google/key.go":     "tokens, by the client of the cloud",
 	"provisioner/provider/local/provider.go": "the machine that this host has just booted",

@@ -17,6 +17,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"loom/app/idp"
 	"loom/app/loom"
 	"loom/app/secret"
 	"loom/app/store"
@@ -30,6 +31,10 @@ type Accounts struct {
 	// Resources copies plugin resources when a tenant is made by bootstrap; nil is
 	// refused once there are any.
 	Resources ResourceCopier
+	// Identity calls identity providers, which know Loom by PublicURL; only what serves pages and
+	// the API needs them.
+	Identity  *idp.Client
+	PublicURL string
 	// SignedIn, if set, hears of each sign-in by password, once it is stored.
 	SignedIn  func(ctx context.Context, tenant string, user loom.UserID)
 	passwords *passwords

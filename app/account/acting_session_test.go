@@ -96,7 +96,7 @@ func TestActAsTenant(t *testing.T) {
 		t.Errorf("once more: %v", err)
 	}
 	// Signing out while he acts ends his own session.
-	if err := b.SignOut(b.ctx, again(), cookie); err != nil {
+	if _, err := b.SignOut(b.ctx, again(), cookie); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := b.ActorBySession(b.ctx, cookie, ""); !errors.Is(err, loom.Unauthenticated) {

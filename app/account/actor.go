@@ -40,6 +40,9 @@ func (a *Accounts) ActorByToken(ctx context.Context, in TokenInput) (loom.Actor,
 	if err != nil {
 		return loom.Actor{}, err
 	}
+	if who.Lapsed {
+		return loom.Actor{}, loom.NewError(loom.Unauthenticated, "The owner of this API token has not signed in with the identity provider for too long. After the next sign-in the token works again.")
+	}
 	in.Address = clean(in.Address)
 	actor := loom.Actor{
 		Tenant: token.Account.Tenant, TenantName: who.TenantName, User: who.User.ID, Role: who.User.Role, Grants: who.User.Grants,

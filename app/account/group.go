@@ -181,9 +181,16 @@ func (a *Accounts) UpdateGroup(ctx context.Context, actor loom.Actor, id int64, 
 }
 
 // DeleteGroup removes a group: its members lose at once what it gave them. Errors: Forbidden,
-// NotFound.
+// NotFound; Conflict while rules of identity providers name it.
 func (a *Accounts) DeleteGroup(ctx context.Context, actor loom.Actor, id int64) error {
 	return a.changeGroup(ctx, actor, id, "delete", func(tx *sqlx.Tx, g *loom.Group) (before, after map[string]any, err error) {
+		rules, err := store.RulesOfGroup(ctx, tx, actor.Tenant, id)
+		if err == nil && len(rules) > 0 {
+			err = loom.NewError(loom.Conflict, "Rules of “%s” make people members of this group; change those rules first.", strings.Join(rules, "”, “"))
+		}
+		if err != nil {
+			return nil, nil, err
+		}
 		before = shownGroup(*g)
 		before["members"], before["bindings"] = g.Members, g.Bindings
 		return before, nil, store.DeleteGroup(ctx, tx, actor.Tenant, id)

@@ -32,6 +32,9 @@ func (a *Accounts) SetPreferences(ctx context.Context, actor loom.Actor, p loom.
 // over.
 func (a *Accounts) ExtendSession(ctx context.Context, actor loom.Actor, cookie loom.Secret) (time.Time, error) {
 	return store.InTx(ctx, a.db, func(tx *sqlx.Tx) (time.Time, error) {
+		if provider, _, err := store.SessionProvider(ctx, tx, actor.Tenant, hashOf(cookie)); err == nil && provider != "" {
+			return time.Time{}, loom.NewError(loom.Conflict, "You signed in with your organization. To stay signed in, sign in there again.")
+		}
 		expires, err := store.ExtendSession(ctx, tx, actor.Tenant, hashOf(cookie), SessionLife, KeptSessionLife)
 		if isNotFound(err) {
 			return time.Time{}, loom.NewError(loom.Unauthenticated, "You are not signed in.")

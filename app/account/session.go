@@ -52,6 +52,9 @@ func (a *Accounts) SignIn(ctx context.Context, in SignInInput) (loom.Actor, loom
 	if err != nil && !isNotFound(err) {
 		return loom.Actor{}, loom.Secret{}, none, err
 	}
+	if err := a.mayUsePassword(ctx, tenant, loom.UserID(in.User)); err != nil {
+		return loom.Actor{}, loom.Secret{}, none, err
+	}
 	device, err := a.deviceOf(ctx, in.Device, tenant, loom.UserID(in.User))
 	if err != nil {
 		return loom.Actor{}, loom.Secret{}, none, err
@@ -88,37 +91,22 @@ func (a *Accounts) SignIn(ctx context.Context, in SignInInput) (loom.Actor, loom
 		return loom.Actor{}, loom.Secret{}, none, wrong
 	}
 	actor := loom.Actor{Tenant: tenant.ID, TenantName: tenant.Name, User: user.ID, Role: user.Role, Grants: user.Grants, Via: "session", Address: in.Address, AccessEpoch: user.AccessEpoch}
-	cookie := loom.NewSecret(newSecret())
 	life := SessionLife
 	if in.Keep {
 		life = KeptSessionLife
 	}
-	if len(in.Agent) > maxAgent {
-		in.Agent = in.Agent[:maxAgent]
-	}
-	expires, err := store.InTx(ctx, a.db, func(tx *sqlx.Tx) (time.Time, error) {
-		if err := store.HoldActor(ctx, tx, actor); err != nil {
-			return none, err
+	begun, err := store.InTx(ctx, a.db, func(tx *sqlx.Tx) (sessionCookie, error) {
+		begun, err := beginSession(ctx, tx, actor, newSession{previous: in.Previous, agent: in.Agent, life: life})
+		if err != nil {
+			return begun, err
 		}
 		if err := store.SignInSucceeded(ctx, tx, counts); err != nil {
-			return none, err
+			return begun, err
 		}
 		if err := store.MarkPasswordUsed(ctx, tx, tenant.ID, user.ID); err != nil {
-			return none, err
+			return begun, err
 		}
-		if !in.Previous.IsZero() {
-			if err := store.DeleteSession(ctx, tx, tenant.ID, hashOf(in.Previous)); err != nil {
-				return none, err
-			}
-		}
-		expires, err := store.InsertSession(ctx, tx, tenant.ID, hashOf(cookie), user.ID, in.Address, clean(in.Agent), life)
-		if err != nil {
-			return none, err
-		}
-		if err := store.TouchSession(ctx, tx, tenant.ID, hashOf(cookie), in.Address); err != nil {
-			return none, err
-		}
-		return expires, record(ctx, tx, actor, "sign_in", "session", string(user.ID), nil, nil)
+		return begun, record(ctx, tx, actor, "sign_in", "session", string(user.ID), nil, nil)
 	})
 	if errors.Is(err, loom.Unauthenticated) {
 		err = wrong
@@ -129,7 +117,43 @@ func (a *Accounts) SignIn(ctx context.Context, in SignInInput) (loom.Actor, loom
 	if a.SignedIn != nil {
 		a.SignedIn(ctx, tenant.Name, user.ID)
 	}
-	return actor, cookie, expires, nil
+	return actor, begun.value, begun.expires, nil
+}
+
+// newSession is what a session begins with: previous is the cookie of one of the same browser, which
+// ends.
+type newSession struct {
+	previous loom.Secret
+	agent    string
+	life     time.Duration
+}
+
+// sessionCookie is the cookie of a session that began.
+type sessionCookie struct {
+	value   loom.Secret
+	expires time.Time
+}
+
+// beginSession begins a session of an actor. Unauthenticated, where he changed meanwhile.
+func beginSession(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, in newSession) (sessionCookie, error) {
+	cookie := sessionCookie{value: loom.NewSecret(newSecret())}
+	if len(in.agent) > maxAgent {
+		in.agent = in.agent[:maxAgent]
+	}
+	if err := store.HoldActor(ctx, tx, actor); err != nil {
+		return cookie, err
+	}
+	if !in.previous.IsZero() {
+		if err := store.DeleteSession(ctx, tx, actor.Tenant, hashOf(in.previous)); err != nil {
+			return cookie, err
+		}
+	}
+	var err error
+	cookie.expires, err = store.InsertSession(ctx, tx, actor.Tenant, hashOf(cookie.value), actor.User, actor.Address, clean(in.agent), in.life)
+	if err != nil {
+		return cookie, err
+	}
+	return cookie, store.TouchSession(ctx, tx, actor.Tenant, hashOf(cookie.value), actor.Address)
 }
 
 // ActorBySession gives who a cookie stands for. It notes once a minute that the
@@ -180,10 +204,27 @@ func (a *Accounts) SetSessionData(ctx context.Context, cookie loom.Secret, data 
 	return err
 }
 
-// SignOut ends the session of a cookie.
-func (a *Accounts) SignOut(ctx context.Context, actor loom.Actor, cookie loom.Secret) error {
+// mayUsePassword returns Unauthenticated for users of a tenant whose settings let only the built-in
+// administrator sign in with a password.
+func (a *Accounts) mayUsePassword(ctx context.Context, tenant loom.Tenant, user loom.UserID) error {
+	if tenant.ID == "" || user == loom.AdminUser {
+		return nil
+	}
+	settings, err := store.Settings(ctx, a.db, tenant.ID)
+	if err == nil && settings.LocalSignIn == loom.LocalBuiltin {
+		err = loom.NewError(loom.Unauthenticated, "In the tenant “%s” nobody but the built-in administrator signs in with a password. Sign in with your organization.", tenant.Name)
+	}
+	return err
+}
+
+// SignOut ends the session of a cookie. Where it began at an identity provider that ends its own
+// session too, it returns the page that does so.
+func (a *Accounts) SignOut(ctx context.Context, actor loom.Actor, cookie loom.Secret) (leave string, err error) {
 	actor = himself(actor)
-	return store.Exec(ctx, a.db, func(tx *sqlx.Tx) error {
+	if leave, err = a.signOutURL(ctx, actor, cookie); err != nil {
+		return "", err
+	}
+	return leave, store.Exec(ctx, a.db, func(tx *sqlx.Tx) error {
 		if err := store.DeleteSession(ctx, tx, actor.Tenant, hashOf(cookie)); err != nil {
 			return err
 		}

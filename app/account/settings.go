@@ -27,6 +27,7 @@ type SettingsChange struct {
 	RequireLease       *bool
 	AutomaticRepairs   *bool
 	RepairsPerDay      *int
+	LocalSignIn        *string
 }
 
 // UpdateSettings changes settings of the actor's tenant. Tokens and clusters that
@@ -61,6 +62,9 @@ func (a *Accounts) UpdateSettings(ctx context.Context, actor loom.Actor, in Sett
 		}
 		if in.RepairsPerDay != nil {
 			after.RepairsPerDay = *in.RepairsPerDay
+		}
+		if in.LocalSignIn != nil {
+			after.LocalSignIn = *in.LocalSignIn
 		}
 		if err := loom.InvalidFields(after.Normalize()); err != nil {
 			return loom.Settings{}, err

@@ -73,7 +73,7 @@ func TestSessions(t *testing.T) {
 			t.Errorf("writing data of %s cookie: %v", name, err)
 		}
 	}
-	if err := b.SignOut(b.ctx, actor, second); err != nil {
+	if _, err := b.SignOut(b.ctx, actor, second); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := b.ActorBySession(b.ctx, second, ""); !errors.Is(err, loom.Unauthenticated) {

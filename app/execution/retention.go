@@ -42,6 +42,9 @@ func (o *Operations) PurgeSessions(ctx context.Context) error {
 		if err := store.PurgeSignInsAllTenants(ctx, tx); err != nil {
 			return err
 		}
+		if err := store.PurgeIdentitiesAllTenants(ctx, tx); err != nil {
+			return err
+		}
 		if err := store.WarnTokensAllTenants(ctx, tx, loom.TokenWarning); err != nil {
 			return err
 		}

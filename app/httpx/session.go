@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/gorilla/sessions"
@@ -125,19 +127,57 @@ func (s *Sessions) Know(w http.ResponseWriter, r *http.Request, actor loom.Actor
 	}
 }
 
-// SignOut ends the session and removes the cookie.
-func (s *Sessions) SignOut(w http.ResponseWriter, r *http.Request) error {
+// SignOut ends the session and removes the cookie. Where the identity provider by which it began
+// ends its own session too, it returns the page that does so.
+func (s *Sessions) SignOut(w http.ResponseWriter, r *http.Request) (leave string, err error) {
 	session, err := s.Get(r, sessionKey)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if actor, ok := session.Values["actor"].(loom.Actor); ok {
-		if err := s.accounts.SignOut(r.Context(), actor, loom.NewSecret(session.ID)); err != nil {
-			return err
+		if leave, err = s.accounts.SignOut(r.Context(), actor, loom.NewSecret(session.ID)); err != nil {
+			return "", err
 		}
 	}
 	session.Options = s.options(-1)
-	return s.Save(r, w, session)
+	return leave, s.Save(r, w, session)
+}
+
+// maxAttempts is how many attempts to sign in at identity providers a browser has at once.
+const maxAttempts = 5
+
+// Attempts returns the cookies of attempts to sign in at identity providers, with their names, the
+// oldest first.
+func (s *Sessions) Attempts(r *http.Request) (names []string, values []loom.Secret) {
+	for _, c := range r.Cookies() {
+		if strings.HasPrefix(c.Name, s.cookie+"-attempt-") {
+			names = append(names, c.Name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		value := ""
+		if c, err := r.Cookie(name); err == nil {
+			value = c.Value
+		}
+		values = append(values, loom.NewSecret(value))
+	}
+	return names, values
+}
+
+// Attempt keeps the cookie of an attempt; the oldest of too many go.
+func (s *Sessions) Attempt(w http.ResponseWriter, r *http.Request, cookie account.AttemptCookie) {
+	names, _ := s.Attempts(r)
+	for len(names) >= maxAttempts {
+		s.EndAttempt(w, names[0])
+		names = names[1:]
+	}
+	http.SetCookie(w, sessions.NewCookie(s.cookie+"-attempt-"+cookie.Name, cookie.Value.Reveal(), s.options(int(account.AttemptLife.Seconds()))))
+}
+
+// EndAttempt removes the cookie of an attempt.
+func (s *Sessions) EndAttempt(w http.ResponseWriter, name string) {
+	http.SetCookie(w, sessions.NewCookie(name, "", s.options(-1)))
 }
 
 // HasCookie reports whether the request carries a session cookie, valid or not.

@@ -30,12 +30,20 @@ type Settings struct {
 	AutomaticRepairs bool `json:"automaticRepairs" description:"Loom repairs by itself what the repair policies of clusters let it."`
 	// RepairsPerDay is how many repairs Loom begins by itself in 24 hours.
 	RepairsPerDay int `json:"repairsPerDay" minimum:"0" maximum:"1000" description:"How many repairs Loom begins by itself in 24 hours."`
+	// LocalSignIn says who signs in with a password: LocalEveryone or LocalBuiltin.
+	LocalSignIn string `json:"localSignIn" enum:"everyone,builtin" description:"Who signs in with a password: everyone, or the built-in administrator alone."`
 }
+
+// Who signs in with a password: all who have one, or the built-in administrator alone.
+const (
+	LocalEveryone = "everyone"
+	LocalBuiltin  = "builtin"
+)
 
 // DefaultSettings are those of a tenant that never set any.
 func DefaultSettings() Settings {
 	days := 365
-	return Settings{LeaseReminderHours: []int{24, 1}, MaxTokenDays: &days, AutomaticRepairs: true, RepairsPerDay: 20}
+	return Settings{LeaseReminderHours: []int{24, 1}, MaxTokenDays: &days, AutomaticRepairs: true, RepairsPerDay: 20, LocalSignIn: LocalEveryone}
 }
 
 // Normalize puts the reminders in order, the longest first, each once, and gives
@@ -65,6 +73,9 @@ func (s *Settings) Normalize() []FieldError {
 	}
 	if s.RepairsPerDay < 0 || s.RepairsPerDay > maxRepairsPerDay {
 		errs = append(errs, FieldError{"repairsPerDay", fmt.Sprintf("%d is no number of repairs from 0 to %d.", s.RepairsPerDay, maxRepairsPerDay)})
+	}
+	if s.LocalSignIn != LocalEveryone && s.LocalSignIn != LocalBuiltin {
+		errs = append(errs, FieldError{"localSignIn", "Choose “everyone” or “builtin”."})
 	}
 	return errs
 }

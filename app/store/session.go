@@ -53,6 +53,9 @@ type SignedIn struct {
 	ActingUntil time.Time
 	// SecretEnds is when a replaced secret of a token ends, zero for the present one.
 	SecretEnds time.Time
+	// Lapsed says that the owner of a token, who has no password, did not sign in at his identity
+	// provider for too long.
+	Lapsed bool
 }
 
 // sessionByHash finds by the hash of a secret, so it needs no tenant.

@@ -89,7 +89,10 @@ const tokenByHash = `
 SELECT ` + tokenColumns + `, found.ends_at AS secret_ends_at,
 	u.role AS "u.role", u.display_name AS "u.display_name", u.email AS "u.email", u.created_at AS "u.created_at",
 	u.ssh_keys AS "u.ssh_keys", u.disabled AS "u.disabled", u.last_seen_at AS "u.last_seen_at", u.id AS "u.id", u.tenant_id AS "u.tenant_id", u.password_change AS "u.password_change", u.access_epoch AS "u.access_epoch", ` + grantsOfUser + ` AS "u.grants",
-	n.name AS tenant_name, coalesce(t.last_used_at < now() - interval '1 minute', true) AS stale
+	n.name AS tenant_name, coalesce(t.last_used_at < now() - interval '1 minute', true) AS stale,
+	u.password_hash IS NULL AND coalesce((SELECT max(d.seen_at + make_interval(days => p.max_age_days)) < now()
+		FROM identity_users i JOIN identities d ON d.provider_id = i.provider_id AND d.subject = i.subject JOIN identity_providers p ON p.id = i.provider_id
+		WHERE i.tenant_id = u.tenant_id AND i.user_id = u.id), false) AS lapsed
 FROM (SELECT id, NULL::timestamptz AS ends_at FROM tokens WHERE hash = $1
 	UNION ALL SELECT token_id, ends_at FROM token_old_secrets WHERE hash = $1 AND ends_at > now() LIMIT 1) found
 JOIN tokens t ON t.id = found.id
@@ -107,11 +110,12 @@ func TokenByHashAllTenants(ctx context.Context, q sqlx.ExtContext, hash []byte) 
 		TenantName string       `db:"tenant_name"`
 		Stale      bool         `db:"stale"`
 		SecretEnds sql.NullTime `db:"secret_ends_at"`
+		Lapsed     bool         `db:"lapsed"`
 	}
 	if err := sqlx.GetContext(ctx, q, &row, tokenByHash, hash); err != nil {
 		return loom.Token{}, SignedIn{}, wrap(err, "read a token")
 	}
-	return row.token(), SignedIn{User: row.User.user(), TenantName: row.TenantName, Stale: row.Stale, SecretEnds: row.SecretEnds.Time}, nil
+	return row.token(), SignedIn{User: row.User.user(), TenantName: row.TenantName, Stale: row.Stale, SecretEnds: row.SecretEnds.Time, Lapsed: row.Lapsed}, nil
 }
 
 // Rows that somebody else holds are left out: waiting for them here, in the opposite order

@@ -75,7 +75,7 @@ func (e *Environment) System(ctx context.Context) (*System, error) {
 		return nil, err
 	}
 	e.closers = append(e.closers, func() { c.Close() })
-	hooks, err := e.hookReach()
+	hooks, err := e.privateReach("LOOM_HOOK_NETWORKS")
 	if err != nil {
 		return nil, err
 	}
@@ -88,6 +88,12 @@ func (e *Environment) System(ctx context.Context) (*System, error) {
 	running.Ended, running.Logged = metrics.OperationEnded, metrics.Logged
 	accounts := account.New(db, ring)
 	accounts.Resources, accounts.SignedIn = c, e.ForgetSignIn
+	identity, err := e.privateReach("LOOM_IDENTITY_NETWORKS")
+	if err != nil {
+		return nil, err
+	}
+	accounts.Identity = idp.New(idp.Options{Reach: identity, PlainHTTP: e.Values.Switch("LOOM_ALLOW_INSECURE_ENDPOINTS")})
+	accounts.PublicURL = strings.TrimSuffix(e.publicURL(), "/")
 	return &System{
 		dsn: e.dsn, DB: db, Ring: ring, Catalog: c, Accounts: accounts,
 		Clusters:   clusters.New(db, ring, clusters.Options{MaxMachines: e.Values.Number("LOOM_MAX_CLUSTER_SIZE"), SearchDone: metrics.Solved}),
@@ -122,10 +128,10 @@ func (e *Environment) Reach() ([]loom.ReachNetwork, error) {
 	return networks, nil
 }
 
-// hookReach says what hooks may call: public addresses and what LOOM_HOOK_NETWORKS
-// names, whatever tenants may reach with providers; not what is taken away for all.
-func (e *Environment) hookReach() (loom.Reach, error) {
-	named, err := ParseNetworks("LOOM_HOOK_NETWORKS", e.Values.Text("LOOM_HOOK_NETWORKS"))
+// privateReach says what hooks, or calls to identity providers, may reach: public addresses and what
+// an option names, whatever tenants may reach with providers; not what is taken away for all.
+func (e *Environment) privateReach(option string) (loom.Reach, error) {
+	named, err := ParseNetworks(option, e.Values.Text(option))
 	if err != nil {
 		return loom.Reach{}, err
 	}

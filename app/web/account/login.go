@@ -124,10 +124,14 @@ func (s *Server) loginPage(w http.ResponseWriter, r *http.Request, status int, m
 // logout ends the session. Clear-Site-Data leaves cookies alone, since the theme
 // is one and stays; that of the session is removed by itself.
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) error {
-	if err := s.Sessions.SignOut(w, r); err != nil {
+	leave, err := s.Sessions.SignOut(w, r)
+	if err != nil {
 		return err
 	}
 	w.Header().Set("Clear-Site-Data", `"cache", "storage"`)
+	if leave != "" {
+		return s.leavePage(w, r, leave, accountview.LeaveModel{Title: "Signed out of Loom", Text: "You are signed out of Loom. Your organization signs you out next.", URL: leave, Label: "Go on"})
+	}
 	return httpx.SeeOther(w, r, route.Login(""))
 }
 
