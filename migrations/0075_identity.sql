@@ -4,7 +4,7 @@
 
 -- A service that people of a tenant sign in with; those of the tenant of superadmins are for all tenants.
 CREATE TABLE identity_providers (
-    id            text PRIMARY KEY, -- made up; part of the addresses that the provider knows
+    id            text PRIMARY KEY, -- generated; part of the addresses that the provider knows
     tenant_id     text NOT NULL REFERENCES tenants,
     name          text NOT NULL,
     issuer        text NOT NULL,

@@ -32,7 +32,7 @@ type Accounts struct {
 	// refused once there are any.
 	Resources ResourceCopier
 	// Identity calls identity providers, which know Loom by PublicURL; only what serves pages and
-	// the API needs them.
+	// the API sets them. By default providers are at public addresses.
 	Identity  *idp.Client
 	PublicURL string
 	// SignedIn, if set, hears of each sign-in by password, once it is stored.
@@ -51,7 +51,7 @@ type ResourceCopier interface {
 
 // New makes the use cases; set Resources where tenants are bootstrapped.
 func New(db *sqlx.DB, ring *secret.Ring) *Accounts {
-	return &Accounts{db: db, kept: store.Keep(db), ring: ring, passwords: newPasswords(), acted: map[acted]time.Time{}}
+	return &Accounts{db: db, kept: store.Keep(db), ring: ring, passwords: newPasswords(), acted: map[acted]time.Time{}, Identity: idp.New(idp.Options{})}
 }
 
 // record writes the audit row of a change.

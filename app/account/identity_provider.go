@@ -208,7 +208,7 @@ func (a *Accounts) UpdateIdentityProvider(ctx context.Context, actor loom.Actor,
 	err := a.changeIdentityProvider(ctx, actor, id, "update", func(tx *sqlx.Tx, p *loom.IdentityProvider) (before, after map[string]any, err error) {
 		was := *p
 		errs := in.apply(p, a.Identity)
-		const fixed = "%d users are connected with this provider, and another value would stand for other people. Create another provider."
+		const fixed = "%d users are connected with this provider, and another value would mean other people. Create another provider."
 		if p.Issuer != was.Issuer && p.Users > 0 {
 			errs = append(errs, loom.FieldError{Field: "issuer", Message: fmt.Sprintf(fixed, p.Users)})
 		}
@@ -244,15 +244,18 @@ func (a *Accounts) DeleteIdentityProvider(ctx context.Context, actor loom.Actor,
 	})
 }
 
+// IdentityOffers is what an identity provider offers.
+type IdentityOffers = idp.Found
+
 // CheckIdentityProvider asks an identity provider what it offers. Errors: Forbidden, NotFound,
 // Invalid, Unavailable.
-func (a *Accounts) CheckIdentityProvider(ctx context.Context, actor loom.Actor, id string) (idp.Found, error) {
+func (a *Accounts) CheckIdentityProvider(ctx context.Context, actor loom.Actor, id string) (IdentityOffers, error) {
 	if err := actor.May(loom.Administer, actor.InTenant()); err != nil {
-		return idp.Found{}, err
+		return IdentityOffers{}, err
 	}
 	p, err := store.IdentityProvider(ctx, a.db, actor.Tenant, clean(id))
 	if err != nil {
-		return idp.Found{}, err
+		return IdentityOffers{}, err
 	}
 	return a.Identity.Check(ctx, p.Issuer)
 }

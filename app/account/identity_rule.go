@@ -207,10 +207,8 @@ func (r *RulesPreview) compare(p loom.IdentityProvider, standings map[loom.Accou
 				to[g] = true
 			}
 		}
-		if s.Role != loom.RoleNone {
-			own := []loom.Grant{{Role: s.Role.Stored()}}
-			add(before, own)
-			add(after, own)
+		if own, ok := loom.OwnGrant(s.Role); ok {
+			before[own], after[own] = true, true
 		}
 		add(before, ofUsers[account])
 		add(after, ofUsers[account])

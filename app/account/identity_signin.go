@@ -242,7 +242,7 @@ func (s *signingIn) run(ctx context.Context, tx *sqlx.Tx) error {
 		return err
 	}
 	if !p.Enabled || p.Issuer != s.done.Provider.Issuer || p.SubjectClaim != s.done.Provider.SubjectClaim {
-		return loom.NewError(loom.Invalid, "The identity provider was changed meanwhile. Sign in again.")
+		return loom.NewError(loom.Invalid, "The identity provider was changed while you signed in. Sign in again.")
 	}
 	s.provider = p
 	if once, err := store.UseTokenAllTenants(ctx, tx, p.ID, "state:"+s.began.State, time.Now().Add(AttemptLife)); err != nil || !once {
@@ -440,7 +440,7 @@ func (s *signingIn) connects() bool { return s.began.Connect != (loom.Account{})
 func (s *signingIn) holdActor(ctx context.Context, tx *sqlx.Tx) error {
 	actor, _, err := s.accounts.ActorBySession(ctx, s.in.Session, s.in.Address)
 	if err != nil || actor.Account() != s.began.Connect || actor.ActsAsAnother() {
-		return loom.NewError(loom.Invalid, "You signed in as somebody else meanwhile. Press Connect again.")
+		return loom.NewError(loom.Invalid, "You signed in as somebody else in between. Press Connect again.")
 	}
 	s.connecting = actor
 	return store.HoldActor(ctx, tx, actor)
@@ -597,6 +597,31 @@ func usedLogout(once bool) error {
 		return nil
 	}
 	return loom.NewError(loom.Invalid, "This logout token was used already.")
+}
+
+// HasPassword reports whether the actor can sign in with a password.
+func (a *Accounts) HasPassword(ctx context.Context, actor loom.Actor) (bool, error) {
+	if err := actor.May(loom.Self.Reading(), actor.Mine()); err != nil {
+		return false, err
+	}
+	hash, err := store.PasswordHash(ctx, a.db, actor.Tenant, actor.User)
+	return hash != "", err
+}
+
+// ProviderOfSession returns the identity provider by which a session of the actor began, nil for none.
+func (a *Accounts) ProviderOfSession(ctx context.Context, actor loom.Actor, cookie loom.Secret) (*loom.IdentityProvider, error) {
+	id, _, err := store.SessionProvider(ctx, a.db, himself(actor).Tenant, hashOf(cookie))
+	if isNotFound(err) || err == nil && id == "" {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	p, err := a.enabledProvider(ctx, id)
+	if isNotFound(err) {
+		return nil, nil
+	}
+	return &p, err
 }
 
 // signOutURL returns where a session that began at an identity provider ends there too, "" for none.

@@ -127,7 +127,7 @@ func auditKind(segment string) string {
 	return map[string]string{
 		"clusters": "cluster", "operations": "operation", "nodes": "node", "tenants": "tenant", "users": "user", "tokens": "token",
 		"sessions": "session", "hooks": "hook", "settings": "settings", "plugins": "resource", "previews": "preview", "import": "catalog",
-		"groups": "group", "members": "group", "bindings": "binding", "access": "binding",
+		"groups": "group", "identity-providers": "identity_provider", "members": "group", "bindings": "binding", "access": "binding",
 		"processes": "process", "orphans": "orphan", "sweeps": "provider", "profile": "user",
 	}[segment]
 }

@@ -90,7 +90,8 @@ func TestHeldBackRequestsEndWithTheirAccess(t *testing.T) {
 		"signed out": {both[1:], func(_ loom.UserID, by way) error {
 			actor, _, err := accounts.ActorBySession(t.Context(), by.cookie, "")
 			w.must(err)
-			return accounts.SignOut(t.Context(), actor, by.cookie)
+			_, err = accounts.SignOut(t.Context(), actor, by.cookie)
+			return err
 		}, 401},
 		"session ended": {both[1:], func(_ loom.UserID, by way) error {
 			return accounts.EndSession(t.Context(), system, account.SessionID(by.cookie))

@@ -21,7 +21,7 @@ var documentedVerbs = []struct{ method, path, verb string }{
 	{"", `^/v2/(tokens|sessions)\b`, "self"},
 	{get, `^/v2/users/\{id\}`, "see"},
 	{patch, `^/v2/users/\{id\}$`, "self"}, // of others: administer
-	{"", `^/v2/(users|hooks|groups|bindings)\b`, "administer"},
+	{"", `^/v2/(users|hooks|groups|bindings|identity-providers)\b`, "administer"},
 	{get, `^/v2/clusters/\{id\}/access$`, "see"},
 	{"", `^/v2/clusters/\{id\}/access\b`, "own"},
 	{get, `^/v2/(settings|audit|check|export|metrics/nodes/usage)$`, "read"},

@@ -12,7 +12,7 @@ import (
 // routes is the table of contents of the API. What clients of the predecessor
 // call comes first in each group; rows marked fresh are Loom's own.
 func (a *api) routes() []route {
-	return slices.Concat(a.systemRoutes(), a.clusterRoutes(), a.clusterActionRoutes(), a.incidentRoutes(), a.operationRoutes(), a.readingRoutes(), a.previewRoutes(), a.rolloutRoutes(), a.catalogRoutes(), a.pluginRoutes(), a.accountRoutes(), a.groupRoutes(), a.auditRoutes(), a.hookRoutes(), a.probeRoutes(), a.orphanRoutes(), a.queueRoutes())
+	return slices.Concat(a.systemRoutes(), a.clusterRoutes(), a.clusterActionRoutes(), a.incidentRoutes(), a.operationRoutes(), a.readingRoutes(), a.previewRoutes(), a.rolloutRoutes(), a.catalogRoutes(), a.pluginRoutes(), a.accountRoutes(), a.groupRoutes(), a.identityRoutes(), a.auditRoutes(), a.hookRoutes(), a.probeRoutes(), a.orphanRoutes(), a.queueRoutes())
 }
 
 const (

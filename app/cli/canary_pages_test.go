@@ -133,6 +133,10 @@ func (c *canary) fillPage(pattern, cluster string) []string {
 		values["{id}"] = text(`SELECT min(id)::text FROM hooks` + ofDemo)
 	case strings.HasPrefix(pattern, "/admin/groups/{id}"):
 		values["{id}"] = text(insertGroup)
+	case strings.HasPrefix(pattern, "/admin/identity/{id}"):
+		values["{id}"] = text(insertIdentity)
+	case strings.HasPrefix(pattern, "/login/{provider}"):
+		values["{provider}"] = text(insertIdentity)
 	case strings.HasPrefix(pattern, "/admin/rollouts/{id}"):
 		values["{id}"], values["{verb}"] = text(insertRollout), "abort"
 	case strings.HasPrefix(pattern, "/admin/users/"):

@@ -73,7 +73,7 @@ func (c *canary) fill(path, cluster string) []string {
 	}
 	names := map[string]string{
 		"clusters/{id}": cluster, "{nodeId}": text(`SELECT id::text FROM nodes ORDER BY number LIMIT 1`), "nodes/{id}": text(`SELECT id::text FROM nodes ORDER BY number LIMIT 1`),
-		"previews/{id}": text(`SELECT id::text FROM previews LIMIT 1`), "tokens/{id}": "1", "users/{id}": "admin", "hooks/{id}": text(`SELECT min(id)::text FROM hooks`), "groups/{id}": text(insertGroup), "members/{user}": "user",
+		"previews/{id}": text(`SELECT id::text FROM previews LIMIT 1`), "tokens/{id}": "1", "users/{id}": "admin", "hooks/{id}": text(`SELECT min(id)::text FROM hooks`), "groups/{id}": text(insertGroup), "identity-providers/{id}": text(insertIdentity), "members/{user}": "user",
 		"sessions/{id}": text(`SELECT encode(id, 'hex') FROM sessions LIMIT 1`), "processes/{id}": text(`SELECT id FROM processes LIMIT 1`),
 		"{n}": "1", "{t}": "1", "{r}": "1", "{v}": "1", "{planId}": cluster + "-001", "{service}": "talk", "providers/{name}": "vault", "tenants/{name}": "demo",
 		"providertypes/{name}": "vault", "automatortypes/{name}": "leaky", "hardwaretypes/{name}": "plain", "imagetypes/{name}": "plain",

@@ -162,6 +162,17 @@ WITH made AS (INSERT INTO groups (tenant_id, name) SELECT t.id, 'Team ' || (SELE
 	role AS (INSERT INTO role_bindings (tenant_id, group_id, role, created_by) SELECT tenant_id, id, 'reader', 'admin' FROM made)
 SELECT id::text FROM made`
 
+// insertIdentity stores an identity provider with a rule, by which the user signs in.
+const insertIdentity = `
+WITH made AS (INSERT INTO identity_providers (id, tenant_id, name, issuer, client_id, user_claim, subject_claim, max_age_days, enabled)
+		SELECT 'idp' || (SELECT count(*) FROM identity_providers), t.id, 'Example ' || (SELECT count(*) FROM identity_providers), 'https://id.example', 'loom', 'preferred_username', 'sub', 30, true
+		FROM tenants t WHERE t.name = 'demo' RETURNING id, tenant_id),
+	team AS (INSERT INTO groups (tenant_id, name) SELECT tenant_id, 'Staff of ' || id FROM made RETURNING tenant_id, id),
+	rule AS (INSERT INTO identity_rules (provider_id, place, conditions, tenant_id, group_id) SELECT made.id, 0, '[{"claim": "groups", "op": "is", "value": "staff"}]', team.tenant_id, team.id FROM made, team),
+	person AS (INSERT INTO identities (provider_id, subject, claims) SELECT id, '1', '{"name": "User Example", "groups": ["staff"]}' FROM made RETURNING provider_id, subject),
+	link AS (INSERT INTO identity_users (provider_id, subject, tenant_id, user_id) SELECT provider_id, subject, made.tenant_id, 'admin' FROM person, made)
+SELECT id FROM made`
+
 // office fills what stands in no cluster.
 func (w *pagesWorld) office() {
 	w.t.Helper()
@@ -173,6 +184,7 @@ func (w *pagesWorld) office() {
 	w.names["hook"] = one(`SELECT min(id)::text FROM hooks`)
 	w.names["rollout"] = one(insertRollout)
 	w.names["group"] = one(insertGroup)
+	w.names["identity provider"] = one(insertIdentity)
 	w.names["{delivery}"] = one(`SELECT id::text FROM hook_deliveries LIMIT 1`)
 	w.names["{token}"] = one(`SELECT min(id)::text FROM tokens WHERE tenant_id = (SELECT id FROM tenants WHERE name = 'demo') AND user_id = 'user'`)
 	w.names["own token"] = one(`SELECT min(id)::text FROM tokens WHERE tenant_id = (SELECT id FROM tenants WHERE name = 'demo') AND user_id = 'admin'`)

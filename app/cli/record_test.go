@@ -238,7 +238,7 @@ func fileOf(folder, pattern, role string) string {
 func (r *recorder) sampleREST(path string) string {
 	entries := map[string]string{"hardwaretypes": "mock", "imagetypes": "mock", "providers": "mock", "services": "front", "clustertemplates": "shop", "partialtemplates": "lease",
 		"automatortypes": "shell", "providertypes": "mock", "tenants": "demo"}
-	ids := map[string]string{"clusters": r.names["{cluster}"], "hooks": r.names["hook"], "rollouts": r.names["rollout"], "groups": r.names["group"], "bindings": "1", "nodes": r.names["{node}"], "orphans": r.names["orphan"], "previews": r.names["{preview}"],
+	ids := map[string]string{"clusters": r.names["{cluster}"], "hooks": r.names["hook"], "rollouts": r.names["rollout"], "groups": r.names["group"], "identity-providers": r.names["identity provider"], "bindings": "1", "nodes": r.names["{node}"], "orphans": r.names["orphan"], "previews": r.names["{preview}"],
 		"processes": r.names["worker"], "provisioners": r.names["worker"], "riverjobs": r.names["job"], "sessions": r.names["{session}"], "tokens": r.names["own token"], "users": "user"}
 	parts := strings.Split(path, "/")
 	room := func(i int) string { return strings.Split(path, "/")[i-1] }

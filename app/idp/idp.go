@@ -196,7 +196,7 @@ func (c *Client) person(r Registration, s Sent, token *oidc.IDToken, raw string)
 	case token.IssuedAt.After(c.now().Add(leeway)):
 		return Person{}, refused(errors.New("the token is from the future"))
 	case subject == "" || len(subject) > 255 || strings.ContainsRune(subject, 0):
-		return Person{}, refused(fmt.Errorf("the claim %q, which stands for the person, is missing or too long", r.SubjectClaim))
+		return Person{}, refused(fmt.Errorf("the claim %q, which identifies the person, is missing or too long", r.SubjectClaim))
 	}
 	p := Person{Subject: subject, Session: text("sid"), Token: loom.NewSecret(raw)}
 	for _, name := range protocol {

@@ -290,6 +290,11 @@ func (a Actor) RoleWords() string {
 	return strings.Join(words, ", ")
 }
 
+// OwnGrant returns a user's own role as a grant; ok is false for none.
+func OwnGrant(role Role) (g Grant, ok bool) {
+	return Grant{Role: role.Stored()}, role != RoleNone && role != ""
+}
+
 // ActsAbroad reports whether the actor is a superadmin who acts in a tenant that
 // is not his own.
 func (a Actor) ActsAbroad() bool { return a.ByRole == RoleSuperadmin && a.By.Tenant != a.Tenant }

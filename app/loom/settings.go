@@ -1,6 +1,7 @@
 package loom
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -74,6 +75,7 @@ func (s *Settings) Normalize() []FieldError {
 	if s.RepairsPerDay < 0 || s.RepairsPerDay > maxRepairsPerDay {
 		errs = append(errs, FieldError{"repairsPerDay", fmt.Sprintf("%d is no number of repairs from 0 to %d.", s.RepairsPerDay, maxRepairsPerDay)})
 	}
+	s.LocalSignIn = cmp.Or(s.LocalSignIn, LocalEveryone)
 	if s.LocalSignIn != LocalEveryone && s.LocalSignIn != LocalBuiltin {
 		errs = append(errs, FieldError{"localSignIn", "Choose “everyone” or “builtin”."})
 	}

@@ -124,6 +124,10 @@ func (w *callWorld) office(pattern string, values map[string]string) {
 		group, err := w.accounts.CreateGroup(w.ctx, admin, account.GroupInput{Name: &name})
 		w.must(err)
 		values["/admin/groups/{id}"] = fmt.Sprint(group.ID)
+	case strings.Contains(pattern, "/admin/identity"):
+		provider, err := w.accounts.CreateIdentityProvider(w.ctx, admin, identityProvider(name))
+		w.must(err)
+		values["/admin/identity/{id}"] = provider.ID
 	case strings.Contains(pattern, "/system/tenants/{tenant}"):
 		w.makeTenant(name)
 		values["{tenant}"] = name

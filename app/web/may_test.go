@@ -21,7 +21,7 @@ import (
 // the installation; the first that fits counts. What is about a cluster, or oneself, is for
 // everybody who sees it. They are typed from the document, not from the tables of routes.
 var documentedPages = []struct{ path, verb string }{
-	{`^/admin(/(users|new-user|bulk/users|groups|hooks|settings|queue|clusters|usage|audit)\b|$)`, "administer"},
+	{`^/admin(/(users|new-user|bulk/users|groups|identity|hooks|settings|queue|clusters|usage|audit)\b|$)`, "administer"},
 	{`^/clusters/bulk/owner$`, "administer"}, // it lists users
 	{`^/admin/(tests\b|providers/\{name\}/test$)`, "administer"},
 	{`^/(admin|validate)/`, "publish"},

@@ -178,7 +178,7 @@ func TestReachOfHooks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		reach, err := (&Environment{Values: values}).hookReach()
+		reach, err := (&Environment{Values: values}).privateReach("LOOM_HOOK_NETWORKS")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +194,7 @@ func TestReachOfHooks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (&Environment{Values: values}).hookReach(); err == nil || !strings.Contains(err.Error(), "LOOM_PROVIDER_NETWORKS") {
+	if _, err := (&Environment{Values: values}).privateReach("LOOM_HOOK_NETWORKS"); err == nil || !strings.Contains(err.Error(), "LOOM_PROVIDER_NETWORKS") {
 		t.Errorf("a bad network gave %v", err)
 	}
 }

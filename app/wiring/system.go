@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"loom/app/execution"
 	"loom/app/fleet"
 	"loom/app/hook"
+	"loom/app/idp"
 	"loom/app/loom"
 	"loom/app/processes"
 	"loom/app/secret"

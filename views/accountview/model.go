@@ -1,7 +1,7 @@
 // Package accountview holds the pages around the person who is signed in:
 // sign-in, account, API tokens and sessions.
 //
-// It must not know use cases: models are flat and ready to print, and a secret
+// It calls no use case; it shows what they return. A secret
 // appears only in NewTokenModel, which is rendered once and never stored. A
 // newcomer's usual mistake: giving a password field a value; ui.Field drops it.
 package accountview
@@ -9,6 +9,7 @@ package accountview
 import (
 	"time"
 
+	"loom/app/account"
 	"loom/app/loom"
 	"loom/views/ui"
 )
@@ -28,6 +29,35 @@ type LoginModel struct {
 	OtherHref string
 	Keep      bool
 	Errors    ui.FormErrors
+	// Providers are the identity providers to sign in with.
+	Providers []loom.IdentityProvider
+	// Claims are what a provider says of somebody who belongs to no tenant.
+	Claims loom.Claims
+}
+
+// TenantsModel is the choice of a tenant after a sign-in at an identity provider.
+type TenantsModel struct {
+	Provider loom.IdentityProvider
+	Next     string
+	Tenants  []string
+}
+
+// LeaveModel is a page that leads to another site by itself. The content policy keeps forms from
+// doing so.
+type LeaveModel struct{ Title, Text, URL, Label string }
+
+// SignInModel is the page of how the user signs in.
+type SignInModel struct {
+	Now        time.Time
+	User       string
+	Role       string
+	Groups     []loom.Group
+	Identities []account.IdentityOf
+	// Others are providers that the user is not connected with. HasPassword says that he can
+	// sign in without them; Builtin that he is the built-in administrator.
+	Others      []loom.IdentityProvider
+	HasPassword bool
+	Builtin     bool
 }
 
 // AccountModel is the account page: three forms, each with errors of its own.
@@ -134,4 +164,5 @@ const (
 	FieldSession     = "session"
 	FieldOthers      = "others"
 	FieldEndTokens   = "endTokens"
+	FieldProvider    = "provider"
 )

@@ -171,6 +171,7 @@ func railOf(area Area) []RailItem {
 			{Heading: "People"},
 			{Label: "Users", Icon: "user", Href: route.AdminUsers(), Needs: loom.Administer},
 			{Label: "Groups", Icon: "layers", Href: route.AdminGroups(), Needs: loom.Administer},
+			{Label: "Identity", Icon: "key", Href: route.AdminIdentity(), Needs: loom.Administer},
 			{Heading: "Tenant"},
 			{Label: "Usage", Icon: "chart", Href: route.AdminUsage(), Needs: loom.Administer},
 			{Label: "Queue", Icon: "clock", Href: route.AdminQueue(), Needs: loom.Administer},
@@ -183,6 +184,7 @@ func railOf(area Area) []RailItem {
 			{Label: "Account", Icon: "user", Href: route.Account()},
 			{Label: "Preferences", Icon: "settings", Href: route.AccountPreferences()},
 			{Label: "API tokens", Icon: "key", Href: route.AccountTokens()},
+			{Label: "Sign-in", Icon: "key", Href: route.AccountSignIn()},
 			{Label: "Sessions", Icon: "monitor", Href: route.AccountSessions()},
 			{Label: "Activity", Icon: "activity", Href: route.AccountActivity()},
 		}

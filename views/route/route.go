@@ -90,6 +90,32 @@ func APIChapter(name string) string { return join("docs", "api", name) }
 // Login is the sign-in page; next, a local path, is where to go afterwards.
 func Login(next string) string { return Query("/login", "next", Local(next, "")) }
 
+// LoginAt leads to the page of an identity provider where people sign in: next, a local path, is
+// where to go afterwards, tenant the tenant to sign in to, "" for whichever it is.
+func LoginAt(provider, next, tenant string) string {
+	return Query(join("login", provider), "next", Local(next, ""), "tenant", tenant)
+}
+
+// AccountSignIn shows what identity providers say of the user (GET) and connects one (POST).
+func AccountSignIn() string { return "/account/sign-in" }
+
+// AccountDisconnect disconnects an identity provider (POST).
+func AccountDisconnect() string { return "/account/sign-in/disconnect" }
+
+// AdminIdentity lists the identity providers of the tenant (GET) and makes one (POST).
+func AdminIdentity() string { return "/admin/identity" }
+
+// AdminIdentityNew is the form for a new identity provider.
+func AdminIdentityNew() string { return "/admin/identity/new" }
+
+// AdminIdentityProvider is the page of an identity provider (GET) and where its form is saved (POST).
+func AdminIdentityProvider(id string) string { return join("admin", "identity", id) }
+
+// AdminIdentityVerb is an action on an identity provider: "check", "delete", "rules", "rules/preview", "rules/apply".
+func AdminIdentityVerb(id string, verb ...string) string {
+	return join(append([]string{"admin", "identity", id}, verb...)...)
+}
+
 // Logout ends the session (POST).
 func Logout() string { return "/logout" }
 

@@ -105,14 +105,14 @@ func ReadSettings(body []byte) (account.SettingsChange, error) {
 		return account.SettingsChange{}, err
 	}
 	o.Only(lenient.Names[SettingsEdit]()...)
-	for _, name := range []string{"leaseReminderHours", "leaseGraceHours", "requireLease", "automaticRepairs", "repairsPerDay"} {
+	for _, name := range []string{"leaseReminderHours", "leaseGraceHours", "requireLease", "automaticRepairs", "repairsPerDay", "localSignIn"} {
 		if o.Null(name) {
 			o.Fail(name, "This is null. Omit the field to keep its value.")
 		}
 	}
 	in := account.SettingsChange{
 		LeaseGraceHours: o.IntPtr("leaseGraceHours"), MaxTokenDays: o.IntPtr("maxTokenDays"), EndlessTokens: o.Null("maxTokenDays"),
-		RequireLease: o.BoolPtr("requireLease"), AutomaticRepairs: o.BoolPtr("automaticRepairs"), RepairsPerDay: o.IntPtr("repairsPerDay"),
+		RequireLease: o.BoolPtr("requireLease"), AutomaticRepairs: o.BoolPtr("automaticRepairs"), RepairsPerDay: o.IntPtr("repairsPerDay"), LocalSignIn: o.TextPtr("localSignIn"),
 	}
 	if o.Has("leaseReminderHours") {
 		in.LeaseReminderHours = o.Ints("leaseReminderHours")

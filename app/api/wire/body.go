@@ -270,6 +270,24 @@ type ShareWrite struct {
 	Role  string `json:"role" required:"true" enum:"reader,operator,admin"`
 }
 
+// IdentityProviderWrite is what ReadIdentityProvider reads.
+type IdentityProviderWrite struct {
+	Name         string `json:"name" description:"1–60 characters, on the sign-in page."`
+	Issuer       string `json:"issuer" description:"URL, exactly as the provider has it in its tokens."`
+	ClientID     string `json:"clientId" description:"Loom's id at the provider."`
+	ClientSecret string `json:"clientSecret" description:"Never answered."`
+	UserClaim    string `json:"userClaim" description:"The claim that names new users; preferred_username by default."`
+	SubjectClaim string `json:"subjectClaim" enum:"sub,oid" description:"The claim that identifies a person; sub by default."`
+	MaxAgeDays   int    `json:"maxAgeDays" minimum:"1" maximum:"365" description:"How many days API tokens of users without a password work after a sign-in; 30 by default."`
+	Enabled      bool   `json:"enabled" description:"true by default."`
+}
+
+// IdentityRulesWrite is what ReadIdentityRules reads.
+type IdentityRulesWrite struct {
+	Rules []IdentityRule `json:"rules" required:"true" description:"At most 200, with 1–5 conditions each."`
+	Hash  string         `json:"hash" description:"That of the preview; needed to replace the rules."`
+}
+
 // UserCreate is what ReadUser reads.
 type UserCreate struct {
 	ID          string   `json:"id" required:"true"`
@@ -294,12 +312,13 @@ type UserEdit struct {
 
 // SettingsEdit is what ReadSettings reads.
 type SettingsEdit struct {
-	LeaseReminderHours []int `json:"leaseReminderHours" items:"{\"minimum\":1,\"maximum\":8760}"`
-	LeaseGraceHours    int   `json:"leaseGraceHours" minimum:"0" maximum:"8760"`
-	MaxTokenDays       int   `json:"maxTokenDays" nullable:"true" description:"null: no maximum."`
-	RequireLease       bool  `json:"requireLease" description:"Every cluster needs an expiry."`
-	AutomaticRepairs   bool  `json:"automaticRepairs" description:"Loom repairs by itself what the repair policies of clusters let it."`
-	RepairsPerDay      int   `json:"repairsPerDay" minimum:"0" maximum:"1000" description:"How many repairs Loom begins by itself in 24 hours."`
+	LeaseReminderHours []int  `json:"leaseReminderHours" items:"{\"minimum\":1,\"maximum\":8760}"`
+	LeaseGraceHours    int    `json:"leaseGraceHours" minimum:"0" maximum:"8760"`
+	MaxTokenDays       int    `json:"maxTokenDays" nullable:"true" description:"null: no maximum."`
+	RequireLease       bool   `json:"requireLease" description:"Every cluster needs an expiry."`
+	LocalSignIn        string `json:"localSignIn" enum:"everyone,builtin" description:"Who signs in with a password: everyone, or the built-in administrator alone."`
+	AutomaticRepairs   bool   `json:"automaticRepairs" description:"Loom repairs by itself what the repair policies of clusters let it."`
+	RepairsPerDay      int    `json:"repairsPerDay" minimum:"0" maximum:"1000" description:"How many repairs Loom begins by itself in 24 hours."`
 }
 
 // TenantFields are those of a tenant that a request may set.

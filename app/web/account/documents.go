@@ -18,6 +18,7 @@ func (s *Server) Documents(get func(string, page.Document)) {
 	get(route.AccountTokens(), tokens)
 	get(route.AccountTokens()+"/{id}/revoke", page.Document{Path: "/v2/tokens", List: true, Fresh: true, Calls: []page.DocumentCall{page.APICall("Revoke it", http.MethodDelete, "/v2/tokens/{id}", "")}})
 	get(route.AccountTokens()+"/{id}/rotate", page.Document{Path: "/v2/tokens", List: true, Fresh: true, Calls: []page.DocumentCall{page.APICall("Give it another secret", http.MethodPost, "/v2/tokens/{id}/rotate", "")}})
+	get(route.AccountSignIn(), page.Document{Path: "/v2/whoami"})
 	get(route.AccountSessions(), page.Document{Path: "/v2/sessions", List: true, Fresh: true,
 		Columns: []string{"signed in=@createTime", "last used=@lastUsed", "address=address", "browser=agent"}})
 	get(route.AccountActivity(), page.Document{Path: "/v2/audit", List: true, Fresh: true, Columns: page.AuditColumns, Query: func(view url.Values) url.Values {

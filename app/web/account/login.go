@@ -114,6 +114,15 @@ func loginErrors(user, tenant, password string) []loom.FieldError {
 }
 
 func (s *Server) loginPage(w http.ResponseWriter, r *http.Request, status int, m accountview.LoginModel) error {
+	tenant := m.Tenant
+	if m.TenantHidden {
+		tenant = m.Only
+	}
+	providers, err := s.Accounts.SignInProviders(r.Context(), tenant)
+	if err != nil {
+		return err
+	}
+	m.Providers = providers
 	if m.TenantHidden {
 		m.OtherHref = route.Query(route.Login(m.Next), paramOther, "1")
 	}
@@ -130,7 +139,7 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Clear-Site-Data", `"cache", "storage"`)
 	if leave != "" {
-		return s.leavePage(w, r, leave, accountview.LeaveModel{Title: "Signed out of Loom", Text: "You are signed out of Loom. Your organization signs you out next.", URL: leave, Label: "Go on"})
+		return s.leavePage(w, r, accountview.LeaveModel{Title: "Signed out of Loom", Text: "You are signed out of Loom. Your organization signs you out next.", URL: leave, Label: "Go on"})
 	}
 	return httpx.SeeOther(w, r, route.Login(""))
 }
@@ -152,13 +161,17 @@ func (s *Server) sessionShow(w http.ResponseWriter, r *http.Request, actor loom.
 		return err
 	}
 	tellLeft(w, session.Expires.Sub(s.Now()))
+	provider, err := s.Accounts.ProviderOfSession(r.Context(), actor, s.Sessions.Cookie(r))
+	if err != nil {
+		return err
+	}
 	ends := ui.Relative(session.Expires, s.Now()) + ", at " + ui.ViewerOf(r.Context()).In(session.Expires).Format("15:04 MST")
 	if page.Wants(r, page.DialogID) {
-		return s.Fragment(w, r, http.StatusOK, sharedview.SessionDialog(ends))
+		return s.Fragment(w, r, http.StatusOK, sharedview.SessionDialog(ends, provider))
 	}
 	page := page.AccountFrame("Your sign-in", route.AccountSessions())
 	page.Crumbs = []ui.Crumb{{Label: "Account", Href: route.Account()}, {Label: "Sessions", Href: route.AccountSessions()}, {Label: "Your sign-in"}}
-	return s.Render(w, r, actor, http.StatusOK, page, sharedview.SessionPage(ends))
+	return s.Render(w, r, actor, http.StatusOK, page, sharedview.SessionPage(ends, provider))
 }
 
 // sessionExtend prolongs the sign-in.

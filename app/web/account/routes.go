@@ -15,6 +15,13 @@ func (s *Server) Routes() []page.Route {
 		page.Get(route.SignIn(), page.Open, page.Anybody(s.signInDialog)),
 		page.Post(route.SignIn(), page.Open, page.Anybody(s.signInAgain)),
 
+		page.Piece("/login/{provider}", page.Open, page.Anybody(s.loginAt), "/login/{identity provider}"),
+		page.Piece("/login/{provider}/callback", page.Open, page.Anybody(s.loginBack), "/login/{identity provider}/callback"),
+		page.Post("/login/{provider}/logout", page.Open, page.Anybody(s.loginEnded), "/login/{identity provider}/logout"),
+
+		page.Get(route.AccountSignIn(), loom.Self, s.accountSignIn),
+		page.Post(route.AccountSignIn(), loom.Self, s.accountConnect),
+		page.Post(route.AccountDisconnect(), loom.Self, s.accountDisconnect),
 		page.Get(route.Account(), loom.Self, s.accountShow),
 		page.Post(route.Account(), loom.Self, s.accountProfileSave),
 		page.Post(route.AccountKeys(), loom.Self, s.accountKeysSave),

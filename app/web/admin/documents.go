@@ -37,6 +37,16 @@ func (s *Server) Documents(get func(string, page.Document)) {
 		get(route.AdminGroups()+"/{id}"+end, page.Document{Path: group, Calls: []page.DocumentCall{page.APICall("Members", http.MethodGet, group+"/members", ""), page.APICall("Delete", http.MethodDelete, group, "")}})
 	}
 
+	const identity = "/v2/identity-providers/{id}"
+	newIdentity := page.APICall("Create", http.MethodPost, "/v2/identity-providers", `{"name":"Example","issuer":"https://id.example.com","clientId":"loom","clientSecret":"…"}`)
+	get(route.AdminIdentity(), page.Document{Path: "/v2/identity-providers", List: true, Fresh: true, Calls: []page.DocumentCall{newIdentity},
+		Columns: []string{"id=id", "name=name", "issuer=issuer", "enabled=enabled", "users=users", "rules=rules", "created=@createTime"}})
+	get(route.AdminIdentityNew(), page.Document{Path: "/v2/identity-providers", List: true, Fresh: true, Calls: []page.DocumentCall{newIdentity}})
+	for _, end := range []string{"", "/delete"} {
+		get(route.AdminIdentity()+"/{id}"+end, page.Document{Path: identity, Calls: []page.DocumentCall{page.APICall("Rules", http.MethodGet, identity+"/rules", ""), page.APICall("Delete", http.MethodDelete, identity, "")}})
+	}
+	get(route.AdminIdentity()+"/{id}/rules", page.Document{Path: identity + "/rules", Calls: []page.DocumentCall{page.APICall("Preview rules", http.MethodPost, identity+"/rules/preview", `{"rules":[]}`)}})
+
 	const rollout = "/v2/rollouts/{id}"
 	get(route.AdminRollouts(), page.Document{Path: "/v2/rollouts", List: true, Fresh: true, Query: page.SameParams("status"),
 		Columns: []string{"number=number", "kind=kind", "status=status", "wave=wave", "why=why", "created by=createdBy", "created=@createTime", "started=@startTime", "ended=@endTime"},

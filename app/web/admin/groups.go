@@ -60,7 +60,7 @@ func (s *Server) adminGroups(w http.ResponseWriter, r *http.Request, actor loom.
 // editGroup is the form of a group.
 func editGroup(g loom.Group) form.Edit {
 	return form.Of(
-		form.Field{Path: form.At("name"), Face: ui.FieldModel{Label: "Name", MaxLength: 100, Width: "m"}},
+		form.Field{Path: form.At("name"), Empty: form.EmptyText, Face: ui.FieldModel{Label: "Name", MaxLength: 100, Width: "m"}},
 		form.Field{Path: form.At("description"), Empty: form.EmptyText, Face: ui.FieldModel{Label: "Description", Optional: true, MaxLength: 200, Width: "l"}},
 	).Over(map[string]any{"name": g.Name, "description": g.Description})
 }

@@ -20,7 +20,7 @@ func (s *Server) Routes() []page.Route {
 		page.Get(route.AdminSettings(), loom.Administer, s.adminSettings),
 		page.Post(route.AdminSettings(), loom.Administer, s.adminSettingsSave),
 		page.Get(route.AdminClusters(), loom.Administer, s.adminClusters),
-	}, s.userRoutes(), s.groupRoutes(), s.rolloutRoutes(), s.hookRoutes(), s.fileRoutes(), s.transferRoutes())
+	}, s.userRoutes(), s.groupRoutes(), s.identityRoutes(), s.rolloutRoutes(), s.hookRoutes(), s.fileRoutes(), s.transferRoutes())
 }
 
 func (s *Server) userRoutes() []page.Route {
@@ -58,6 +58,25 @@ func (s *Server) groupRoutes() []page.Route {
 		page.Post(group+"/roles/remove", loom.Administer, s.adminGroupUnbind),
 		page.Get(group+"/delete", loom.Administer, s.adminGroupDeleteAsk),
 		page.Post(group+"/delete", loom.Administer, s.adminGroupDelete),
+	)...)
+}
+
+func (s *Server) identityRoutes() []page.Route {
+	one := route.AdminIdentity() + "/{id}"
+	return append([]page.Route{
+		page.Get(route.AdminIdentity(), loom.Administer, s.adminIdentity),
+		page.Post(route.AdminIdentity(), loom.Administer, s.adminIdentityCreate),
+		page.Get(route.AdminIdentityNew(), loom.Administer, s.adminIdentityNew),
+	}, page.Sample("{id}", "{identity provider}",
+		page.Get(one, loom.Administer, s.adminIdentityProvider),
+		page.Post(one, loom.Administer, s.adminIdentitySave),
+		page.Post(one+"/check", loom.Administer, s.adminIdentityCheck),
+		page.Get(one+"/rules", loom.Administer, s.adminRuleNew),
+		page.Post(one+"/rules", loom.Administer, s.adminRuleAdd),
+		page.Post(one+"/rules/preview", loom.Administer, s.adminRulesPreview),
+		page.Post(one+"/rules/apply", loom.Administer, s.adminRulesApply),
+		page.Get(one+"/delete", loom.Administer, s.adminIdentityDeleteAsk),
+		page.Post(one+"/delete", loom.Administer, s.adminIdentityDelete),
 	)...)
 }
 

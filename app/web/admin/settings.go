@@ -28,6 +28,9 @@ var settingsForm = form.Of(
 		Help: "Empty: no maximum. Existing tokens keep theirs."}},
 	form.Field{Path: form.At("automaticRepairs"), Face: ui.FieldModel{Label: "Automatic repairs", Kind: ui.FieldCheckbox,
 		Help: "Loom repairs by itself where a template or a cluster lets it. Without this it asks."}},
+	form.Field{Path: form.At("localSignIn"), Face: ui.FieldModel{Label: "Sign-in with a password", Kind: ui.FieldSelect, Width: "m",
+		Options: page.Options("", loom.LocalEveryone, "everyone who has one", loom.LocalBuiltin, "the built-in administrator alone"),
+		Help:    "Others sign in with an identity provider."}},
 	form.Field{Path: form.At("repairsPerDay"), Empty: form.EmptyText, Face: ui.FieldModel{Label: "Maximum automatic repairs in 24 hours", Kind: ui.FieldNumber, Min: "0"}},
 )
 
