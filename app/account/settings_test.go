@@ -35,7 +35,7 @@ func TestTenantSettings(t *testing.T) {
 		}
 	}
 	got, err = b.UpdateSettings(b.ctx, b.admin, account.SettingsChange{LeaseReminderHours: []int{1, 48, 1}, RequireLease: ptr(true), MaxTokenDays: ptr(10), AutomaticRepairs: ptr(false), RepairsPerDay: ptr(0)})
-	want := loom.Settings{LeaseReminderHours: []int{48, 1}, MaxTokenDays: ptr(10), RequireLease: true}
+	want := loom.Settings{LeaseReminderHours: []int{48, 1}, MaxTokenDays: ptr(10), RequireLease: true, LocalSignIn: loom.LocalEveryone}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("changed %+v, %v", got, err)
 	}
@@ -44,7 +44,7 @@ func TestTenantSettings(t *testing.T) {
 		t.Errorf("a token lives %.1f days, %v", days, err)
 	}
 	got, err = b.UpdateSettings(b.ctx, b.admin, account.SettingsChange{EndlessTokens: true, LeaseReminderHours: []int{}, LeaseGraceHours: ptr(3)})
-	want = loom.Settings{LeaseReminderHours: []int{}, LeaseGraceHours: 3, RequireLease: true}
+	want = loom.Settings{LeaseReminderHours: []int{}, LeaseGraceHours: 3, RequireLease: true, LocalSignIn: loom.LocalEveryone}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("changed again %+v, %v", got, err)
 	}

@@ -127,13 +127,13 @@ func TestFirstAdministratorOverREST(t *testing.T) {
 func TestSettingsRoutes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	const usual = `{"leaseReminderHours":[24,1],"leaseGraceHours":0,"maxTokenDays":365,"requireLease":false,"automaticRepairs":true,"repairsPerDay":20}`
+	const usual = `{"leaseReminderHours":[24,1],"leaseGraceHours":0,"maxTokenDays":365,"requireLease":false,"automaticRepairs":true,"repairsPerDay":20,"localSignIn":"everyone"}`
 	if got := w.call(w.user, get, "/v2/settings", "").want(200).body; strings.TrimSpace(got) != usual {
 		t.Errorf("settings %s", got)
 	}
 	w.call(w.user, patch, "/v2/settings", `nonsense`).want(403)
 	got := w.call(w.admin, patch, "/v2/settings", `{"requireLease":true,"maxTokenDays":null,"leaseReminderHours":["2",48],"automaticRepairs":false,"repairsPerDay":3}`).want(200).body
-	if want := `{"leaseReminderHours":[48,2],"leaseGraceHours":0,"maxTokenDays":null,"requireLease":true,"automaticRepairs":false,"repairsPerDay":3}`; strings.TrimSpace(got) != want {
+	if want := `{"leaseReminderHours":[48,2],"leaseGraceHours":0,"maxTokenDays":null,"requireLease":true,"automaticRepairs":false,"repairsPerDay":3,"localSignIn":"everyone"}`; strings.TrimSpace(got) != want {
 		t.Errorf("changed %s", got)
 	}
 	w.exec(`UPDATE tokens SET expires_at = NULL`) // what a token makes ends with it

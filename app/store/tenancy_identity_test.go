@@ -36,7 +36,7 @@ func init() {
 		"DeleteIdentityProvider": nothing(func(ctx context.Context, q tx, t loom.TenantID) error {
 			return store.DeleteIdentityProvider(ctx, q, t, provider)
 		}),
-		"RulesOfGroup": func(ctx context.Context, q tx, t loom.TenantID) (any, error) { return store.RulesOfGroup(ctx, q, t, 7) },
+		"RulesOfGroup": func(ctx context.Context, q tx, t loom.TenantID) (any, error) { return store.RulesOfGroup(ctx, q, t, 8) },
 		"InsertIdentityUser": nothing(func(ctx context.Context, q tx, t loom.TenantID) error {
 			return store.InsertIdentityUser(ctx, q, t, "idp", "1", ownUser)
 		}),
@@ -52,10 +52,10 @@ func init() {
 			return store.IdentitiesOf(ctx, q, t, ownUser)
 		},
 		"SetSessionProvider": nothing(func(ctx context.Context, q tx, t loom.TenantID) error {
-			return store.SetSessionProvider(ctx, q, t, []byte("session"), "idp", "s1", nil)
+			return store.SetSessionProvider(ctx, q, t, []byte("MARKED-hash"), "idp", "s1", nil)
 		}),
 		"SessionProvider": func(ctx context.Context, q tx, t loom.TenantID) (any, error) {
-			provider, _, err := store.SessionProvider(ctx, q, t, []byte("session"))
+			provider, _, err := store.SessionProvider(ctx, q, t, []byte("MARKED-hash"))
 			return leak(provider != ""), err
 		},
 	})
