@@ -170,7 +170,7 @@ func (a *Accounts) registration(ctx context.Context, q sqlx.ExtContext, p loom.I
 	}
 	secret, err := a.ring.Open(p.Tenant, store.IdentitySecrets(p.ID), store.IdentitySecretField, sealed[store.IdentitySecretField])
 	if err != nil {
-		return idp.Registration{}, fmt.Errorf("open the secret of identity provider %s: %w", p.ID, err)
+		return idp.Registration{}, &loom.Error{Kind: loom.Unavailable, Message: fmt.Sprintf("Loom cannot read its client secret for “%s”; an administrator can enter it again.", p.Name), Err: err}
 	}
 	return idp.Registration{Issuer: p.Issuer, ClientID: p.ClientID, Secret: secret, RedirectURL: a.CallbackURL(p.ID), SubjectClaim: p.SubjectClaim}, nil
 }

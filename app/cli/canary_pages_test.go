@@ -58,6 +58,8 @@ var withoutPage = map[string]string{
 	"GET /favicon.ico":                                                  "leads to the picture",
 	"GET /admin/clusters":                                               "leads to the list",
 	"GET /clusters/{cluster}/ssh-config":                                "leads to the copy",
+	"GET /login/{provider}":                                             "leads to the identity provider",
+	"GET /login/{provider}/callback":                                    "signs in, or shows the sign-in page with an error",
 }
 
 // aboutClusters are the pages that change when a cluster does.
@@ -136,7 +138,7 @@ func (c *canary) fillPage(pattern, cluster string) []string {
 	case strings.HasPrefix(pattern, "/admin/identity/{id}"):
 		values["{id}"] = text(insertIdentity)
 	case strings.HasPrefix(pattern, "/login/{provider}"):
-		values["{provider}"] = text(insertIdentity)
+		values["{provider}"] = text(`SELECT id FROM identity_providers WHERE name = 'Canary'`)
 	case strings.HasPrefix(pattern, "/admin/rollouts/{id}"):
 		values["{id}"], values["{verb}"] = text(insertRollout), "abort"
 	case strings.HasPrefix(pattern, "/admin/users/"):

@@ -17,10 +17,12 @@ import (
 
 	"loom/app/account"
 	"loom/app/config"
+	"loom/app/idp"
 	"loom/app/loom"
 	"loom/app/secret"
 	"loom/app/store"
 	"loom/app/testkit"
+	"loom/app/testkit/idptest"
 	"loom/app/wiring"
 	"loom/jobs/work"
 	"loom/provisioner/automator"
@@ -318,6 +320,7 @@ func (c *canary) plant() {
 		c.t.Cleanup(hook.Close)
 		c.call("POST", "/v2/hooks", `{"name":"mine","url":"`+hook.URL+`/","secret":"`+c.text("secret of a hook")+`"}`)
 	}
+	c.signInByProvider()
 	password := c.secrets["made-up password of demo/admin"]
 	for _, p := range []string{password, c.text("wrong password")} {
 		_, cookie, _, err := c.sys.Accounts.SignIn(context.Background(), account.SignInInput{Tenant: "demo", User: "admin", Password: loom.NewSecret(p), Address: "192.0.2.1"})
@@ -329,6 +332,40 @@ func (c *canary) plant() {
 			c.secrets["session cookie"] = c.cookie
 		}
 	}
+}
+
+// signInByProvider plants the secrets of an identity provider: Loom's own and an ID token.
+func (c *canary) signInByProvider() {
+	p := idptest.Start(c.t)
+	c.sys.Accounts.Identity = idp.New(idp.Options{Reach: loom.Anywhere(), PlainHTTP: true})
+	made := c.call("POST", "/v2/identity-providers", `{"name":"Canary","issuer":"`+p.Issuer+`","clientId":"`+idptest.ClientID+`","clientSecret":"`+idptest.Secret+`"}`)
+	var provider struct{ ID string }
+	c.must(json.Unmarshal([]byte(made), &provider))
+	_, err := c.db.Exec(`WITH team AS (INSERT INTO groups (tenant_id, name) SELECT id, 'Canaries' FROM tenants WHERE name = 'demo' RETURNING tenant_id, id),
+		role AS (INSERT INTO role_bindings (tenant_id, group_id, role, created_by) SELECT tenant_id, id, 'reader', 'x' FROM team)
+		INSERT INTO identity_rules (provider_id, place, conditions, tenant_id, group_id) SELECT $1, 0, '[{"claim":"sub","op":"is","value":"1"}]', tenant_id, id FROM team`, provider.ID)
+	c.must(err)
+	p.Become(map[string]any{"sub": "1", "preferred_username": "canary"})
+	p.SignAs = func(claims map[string]any) string {
+		token := p.Sign(claims)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.secrets["client secret of an identity provider"], c.secrets["ID token"] = idptest.Secret, token
+		return token
+	}
+	at, attempt, err := c.sys.Accounts.BeginAttempt(context.Background(), provider.ID, account.Attempt{})
+	c.must(err)
+	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	answer, err := browser.Get(at)
+	c.must(err)
+	answer.Body.Close()
+	back, err := answer.Location()
+	c.must(err)
+	q := back.Query()
+	done, err := c.sys.Accounts.FinishAttempt(context.Background(), account.ProviderAnswer{Provider: provider.ID, State: q.Get("state"), Code: q.Get("code"), Issuer: q.Get("iss"),
+		Attempts: []loom.Secret{attempt.Value}, Address: "192.0.2.1"})
+	c.must(err)
+	c.secrets["cookie of a session by an identity provider"], c.secrets["cookie of an attempt"] = done.Cookie.Reveal(), attempt.Value.Reveal()
 }
 
 // cluster makes one through a preview, with a secret of its own, and waits until

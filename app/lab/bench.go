@@ -125,6 +125,7 @@ func (b *Bench) Run(ctx context.Context, shared *wiring.Environment) error {
 		{"http", "REST API", func() error { return e.benchHTTP(ctx, scale) }},
 		{"pages", "pages", func() error { return e.benchPages(ctx, scale) }},
 		{"fleet", "fleet", func() error { return e.benchFleet(ctx, scale) }},
+		{"identity", "identity", func() error { return e.benchIdentity(ctx, scale) }},
 		{"compare", "comparison with Ansible", func() error { return e.benchCompare(ctx, scale) }},
 		{"clouds", "clouds", func() error { return e.benchClouds(ctx, min(benchNodes, queued)) }},
 		{"solver", "solver", func() error { return e.benchSolver(ctx) }},
