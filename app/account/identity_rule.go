@@ -131,19 +131,16 @@ func placeRules(ctx context.Context, tx *sqlx.Tx, p loom.IdentityProvider, rules
 	return placed, loom.InvalidFields(errs)
 }
 
-// groupsBy returns the groups that rules give for claims, by tenant, each once.
-func groupsBy(rules []loom.IdentityRule, claims loom.Claims) (groups map[loom.TenantID][]int64, matched []int) {
-	groups = map[loom.TenantID][]int64{}
-	for i, r := range rules {
-		if !r.Holds(claims) {
-			continue
-		}
-		matched = append(matched, i)
+// groupsBy returns the groups of the rules that matched, by tenant, each once.
+func groupsBy(rules []loom.IdentityRule, matched []int) map[loom.TenantID][]int64 {
+	groups := map[loom.TenantID][]int64{}
+	for _, i := range matched {
+		r := rules[i]
 		if !slices.Contains(groups[r.Tenant], r.Group) {
 			groups[r.Tenant] = append(groups[r.Tenant], r.Group)
 		}
 	}
-	return groups, matched
+	return groups
 }
 
 // previewRules works out what rules do to everybody that a provider knows.
@@ -157,8 +154,10 @@ func previewRules(ctx context.Context, tx *sqlx.Tx, p loom.IdentityProvider, rul
 	for _, r := range placed {
 		named[r.Group] = true
 	}
+	prepared := loom.NewIdentityRules(placed)
 	err = store.WalkIdentitiesAllTenants(ctx, tx, p.ID, func(identity loom.Identity) error {
-		groups, matched := groupsBy(placed, identity.Claims)
+		matched := prepared.Match(identity.Claims)
+		groups := groupsBy(placed, matched)
 		preview.Known++
 		if len(matched) > 0 {
 			preview.Matched++

@@ -255,7 +255,8 @@ func (s *signingIn) run(ctx context.Context, tx *sqlx.Tx) error {
 	if err != nil {
 		return err
 	}
-	s.groups, s.matched = groupsBy(rules, s.person.Claims)
+	s.matched = loom.NewIdentityRules(rules).Match(s.person.Claims)
+	s.groups = groupsBy(rules, s.matched)
 	if s.users, err = store.IdentityUsersAllTenants(ctx, tx, p.ID, s.person.Subject); err != nil {
 		return err
 	}

@@ -25,6 +25,7 @@ func TestBench(t *testing.T) {
 		"http":     {`(?m)^ +read a cluster of 3 nodes +[1-9][0-9]* `},
 		"pages":    {`changes never shown +0\n`, `(?m)^ +search +[1-9][0-9]* +[0-9.]+ +[0-9.]+`, `(?m)^ +q nowhere +[1-9][0-9]* `},
 		"fleet":    {`(?m)^ +[1-9][0-9]* +[0-9.]+ +[0-9.]+ +[1-9][0-9]*$`},
+		"identity": {`(?m)^ +settings with 0, 20, 1,000 bindings +bindings-20 +[0-9.]+ `, `Preview of 200 rules over 10000 identities: [0-9.]+ s`},
 		"compare":  {`(?m)^ +Loom, with connect and bootstrap +[0-9.]+ s`, `connects per second +[1-9][0-9]*`},
 		"health":   {`healthy; age of their checks, p99 +60; `, `2 of 60 machines killed, known after +p50 [0-9.]+ s, p99 [0-9.]+ s +p99 100 s`, `2 of 60 services killed, known after +p50 [0-9.]+ s, p99 [0-9.]+ s +p99`},
 		"clouds":   {`(?m)^ +OpenStack +[0-9.]+ +1\.0 +1 +[1-8] +0 +0 `, `(?m)^ +OpenStack, slow +[0-9.]+ +1\.0 +1 +[1-8] +0 +0 `, `(?m)^ +DigitalOcean +[0-9.]+ +1\.0 `},

@@ -62,7 +62,7 @@ var (
 type Bench struct {
 	Sizes   []int    `arg:"" optional:"" name:"size" help:"Numbers of nodes of the clusters to create, 2 to 500 [3 10 50]."`
 	Tasks   int      `placeholder:"N" help:"Tasks of the one graph to measure, and of the tenant with a long queue, 10 to 100000 [1000, 10000 and 100000; 100000]. Below 1000, everything else is measured for a moment only, with little stored."`
-	Only    string   `placeholder:"PART" enum:"local,tasks,tenants,http,pages,fleet,compare,clouds,solver,planner,makespan,hundred,health," default:"" help:"Measure one part: local, tasks, tenants, http, pages, fleet, compare, clouds, solver, planner, makespan; or hundred or health, which take minutes and run only by this flag."`
+	Only    string   `placeholder:"PART" enum:"local,tasks,tenants,http,pages,fleet,identity,compare,clouds,solver,planner,makespan,hundred,health," default:"" help:"Measure one part: local, tasks, tenants, http, pages, fleet, compare, clouds, solver, planner, makespan; or hundred or health, which take minutes and run only by this flag."`
 	Pages   []string `placeholder:"NAME" help:"Measure the pages whose names contain one of these, such as home,nodes,live."`
 	Seconds int      `placeholder:"N" help:"Seconds to measure each page and each request, 1 to 60 [3]."`
 }

@@ -82,7 +82,7 @@ func (b *benchInstance) measureBindings(ctx context.Context, while time.Duration
 		title, path string
 		users       []string
 	}{
-		{"whoami with 0, 20, 1,000 bindings", "/v2/whoami", []string{"bindings-0", "bindings-20", "bindings-1000"}},
+		{"settings with 0, 20, 1,000 bindings", "/v2/settings", []string{"bindings-0", "bindings-20", "bindings-1000"}},
 		{"list 50 clusters: 100 own, 100 shared", "/v2/clusters?limit=50", []string{"bindings-0", "bindings-100"}},
 	}
 	fmt.Fprintf(b.Out, "\nIdentity: %d callers, %s each in turns\n\n  %-40s %-14s %8s %8s %8s\n", httpCallers, while, "", "user", "p50 ms", "p99 ms", "ratio")

@@ -131,13 +131,19 @@ func (c Condition) pattern() (*regexp.Regexp, error) {
 
 // Holds reports whether a condition holds for claims. A claim that is missing fulfills none.
 func (c Condition) Holds(claims Claims) bool {
-	values := claims.Values(c.Claim)
+	var pattern *regexp.Regexp
+	if c.Op == ConditionMatches {
+		pattern, _ = c.pattern() // one that is wrong matches nothing
+	}
+	return c.holds(claims.Values(c.Claim), pattern)
+}
+
+func (c Condition) holds(values []string, pattern *regexp.Regexp) bool {
 	switch c.Op {
 	case ConditionIs:
 		return slices.Contains(values, c.Value)
 	case ConditionMatches:
-		re, err := c.pattern()
-		return err == nil && slices.ContainsFunc(values, re.MatchString)
+		return pattern != nil && slices.ContainsFunc(values, pattern.MatchString)
 	}
 	return false
 }
@@ -151,14 +157,42 @@ type IdentityRule struct {
 	GroupName string
 }
 
-// Holds reports whether all conditions hold for claims.
-func (r IdentityRule) Holds(claims Claims) bool {
-	for _, c := range r.Conditions {
-		if !c.Holds(claims) {
-			return false
+// IdentityRules are rules that are asked about many people.
+type IdentityRules struct {
+	rules    []IdentityRule
+	patterns map[Condition]*regexp.Regexp
+}
+
+// NewIdentityRules prepares rules.
+func NewIdentityRules(rules []IdentityRule) *IdentityRules {
+	prepared := &IdentityRules{rules, map[Condition]*regexp.Regexp{}}
+	for _, r := range rules {
+		for _, c := range r.Conditions {
+			if c.Op == ConditionMatches {
+				prepared.patterns[c], _ = c.pattern() // one that is wrong matches nothing
+			}
 		}
 	}
-	return len(r.Conditions) > 0
+	return prepared
+}
+
+// Match returns the places of the rules all of whose conditions hold for claims.
+func (p *IdentityRules) Match(claims Claims) (places []int) {
+	values := map[string][]string{}
+	for i, r := range p.rules {
+		holds := func(c Condition) bool {
+			of, known := values[c.Claim]
+			if !known {
+				of = claims.Values(c.Claim)
+				values[c.Claim] = of
+			}
+			return c.holds(of, p.patterns[c])
+		}
+		if len(r.Conditions) > 0 && !slices.ContainsFunc(r.Conditions, func(c Condition) bool { return !holds(c) }) {
+			places = append(places, i)
+		}
+	}
+	return places
 }
 
 // CheckIdentityRules finds what is wrong with the conditions of rules, by fields "rules[i]…".
