@@ -47,7 +47,7 @@ func ReadMember(body []byte) (loom.UserID, error) {
 type Member struct {
 	User        loom.UserID       `json:"user"`
 	DisplayName string            `json:"displayName"`
-	Source      loom.MemberSource `json:"source" description:"How the user became a member: hand."`
+	Source      loom.MemberSource `json:"source" description:"How the user became a member: hand, or rule: and the id of an identity provider."`
 	Added       int64             `json:"addTime" description:"Milliseconds since 1970."`
 	AddedBy     loom.UserID       `json:"addedBy"`
 }

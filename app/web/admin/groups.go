@@ -175,6 +175,9 @@ func (s *Server) memberTable(g loom.Group, members account.MemberList) templ.Com
 	}
 	for _, one := range members.Items {
 		row := []adminview.Cell{{Text: string(one.User), Href: route.AdminUser(one.User), Mono: true}, {Text: one.DisplayName}, {Time: one.Added, Sub: "by " + string(one.AddedBy)}, {}}
+		if one.Source != loom.MemberByHand {
+			row[2].Sub = "by a rule"
+		}
 		if one.Source == loom.MemberByHand {
 			row[3] = adminview.Cell{Part: adminview.Act(route.AdminGroupVerb(g.ID, "members", "remove"), ui.ButtonModel{Label: "Remove", Small: true, Submit: true, Busy: "Removing…",
 				Attrs: templ.Attributes{"aria-label": "Remove " + string(one.User)}}, "user", string(one.User))}

@@ -150,7 +150,7 @@ func (s *Server) identityPage(w http.ResponseWriter, r *http.Request, actor loom
 	shown := edit.Shown()
 	m.Parts = append(m.Parts,
 		adminview.Card("rules-title", "Rules", adminview.Text("Who fulfills all conditions of a rule is a member of its group, and no longer a member after the first sign-in without them."),
-			s.ruleTable(p, rules), ui.Button(ui.ButtonModel{Label: "Add rule", Icon: "plus", Href: route.AdminIdentityVerb(p.ID, "rules")})),
+			s.ruleTable(p, rules), adminview.Links(ui.ButtonModel{Label: "Add rule", Icon: "plus", Href: route.AdminIdentityVerb(p.ID, "rules")})),
 		adminview.Card("addresses-title", "Addresses to enter at the provider", ui.Definitions([]ui.Def{
 			{Term: "Redirect URI", Value: ui.CopyText(s.Accounts.CallbackURL(p.ID), "redirect URI")},
 			{Term: "Back-channel logout URI", Value: ui.CopyText(s.Accounts.LogoutURL(p.ID), "logout URI")},
@@ -382,8 +382,8 @@ func (s *Server) previewPage(w http.ResponseWriter, r *http.Request, actor loom.
 		rules.Rows = append(rules.Rows, []adminview.Cell{{Text: conditionsText(rule), Mono: true}, {Text: rule.GroupName}})
 	}
 	m.Parts = append(m.Parts, adminview.Card("changes-title", "What changes at once", adminview.Table(changes)), adminview.Card("new-title", "The rules from then on", adminview.Table(rules)),
-		adminview.Act(route.AdminIdentityVerb(p.ID, "rules", "apply"), ui.ButtonModel{Label: "Apply rules", Busy: "Applying…", Kind: ui.Primary, Submit: true}, "rules", rulesText(preview.Rules), "hash", preview.Hash),
-		ui.Button(ui.ButtonModel{Label: "Cancel", Href: route.AdminIdentityProvider(p.ID)}))
+		adminview.Form(adminview.FormModel{Action: route.AdminIdentityVerb(p.ID, "rules", "apply"), Button: "Apply rules", Busy: "Applying…", Cancel: route.AdminIdentityProvider(p.ID),
+			Parts: []templ.Component{adminview.HiddenFields([]string{"rules", rulesText(preview.Rules), "hash", preview.Hash})}}))
 	return s.Sheet(w, r, actor, http.StatusOK, identityFrame("Preview of rules", ui.Crumb{Label: p.Name, Href: route.AdminIdentityProvider(p.ID)}, ui.Crumb{Label: "Preview"}), m)
 }
 
