@@ -99,6 +99,7 @@ func TestIdentityInPages(t *testing.T) {
 	newcomer.get("/catalog").shows(t, 200, "eve")
 	newcomer.get("/account/sign-in").shows(t, 200, "Staff", "groups is “staff”", "Member")
 	newcomer.get("/admin").shows(t, 403)
+	c.visitor().get("/login/dialog", "HX-Request", "true").shows(t, 200, "Session expired", "Sign in with Example", `target="_blank"`)
 	newcomer.get("/account/session").shows(t, 200, "sign in with Example again", "/login/"+c.id)
 	newcomer.post("/account/session").shows(t, 409, "sign in there again")
 	for _, next := range []string{"https://evil.example/", "//evil.example", `/\evil.example`} {

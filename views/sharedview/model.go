@@ -6,6 +6,7 @@
 package sharedview
 
 import (
+	"loom/app/loom"
 	"strconv"
 
 	"loom/views/ui"
@@ -104,4 +105,6 @@ type SignInModel struct {
 	User, Tenant string
 	TenantHidden bool
 	Errors       ui.FormErrors
+	// Providers are the identity providers to sign in with.
+	Providers []loom.IdentityProvider
 }

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"time"
@@ -209,6 +210,13 @@ func (s *Server) showSignIn(w http.ResponseWriter, r *http.Request, status int, 
 		}
 		bare := layout.BareModel{Title: "Sign in", Theme: page.Theme(r), Version: s.Version}
 		return httpx.Render(w, r, status, layout.WrapBare(bare, accountview.LoginPage(accountview.LoginModel{User: m.User, Tenant: m.Tenant, TenantHidden: m.TenantHidden, Errors: m.Errors})))
+	}
+	only, err := s.Accounts.OnlyTenant(r.Context())
+	if err != nil {
+		return err
+	}
+	if m.Providers, err = s.Accounts.SignInProviders(r.Context(), cmp.Or(m.Tenant, only)); err != nil {
+		return err
 	}
 	return httpx.Render(w, r, status, sharedview.SignInDialog(m))
 }
