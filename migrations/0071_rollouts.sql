@@ -33,7 +33,7 @@ CREATE TABLE rollout_clusters (
     rollout_id bigint NOT NULL REFERENCES rollouts ON DELETE CASCADE,
     tenant_id  text NOT NULL,
     cluster_id bigint NOT NULL REFERENCES clusters ON DELETE CASCADE,
-    wave       int NOT NULL, -- 0: left out
+    wave       int NOT NULL, -- in which its turn comes; 0: left out
     place      int NOT NULL,
     effect     text NOT NULL,
     nodes      int NOT NULL,
@@ -43,7 +43,7 @@ CREATE TABLE rollout_clusters (
     status     text NOT NULL CHECK (status IN ('waiting', 'running', 'done', 'failed', 'undone', 'skipped')),
     note       text NOT NULL DEFAULT '', -- why it was skipped or failed
     operation  int, -- number of the operation that the rollout began
-    health     text NOT NULL DEFAULT '', -- when the operation began
+    health     text NOT NULL DEFAULT '', -- when its first operation began
     tried_at   timestamptz, -- when its turn first came
     ended_at   timestamptz,
     PRIMARY KEY (rollout_id, cluster_id)

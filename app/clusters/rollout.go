@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -229,22 +231,30 @@ func (u *Clusters) keepRollout(ctx context.Context, actor loom.Actor, r loom.Rol
 	return u.Rollout(ctx, actor, number)
 }
 
-// namedClusters is how many clusters an error names.
+// namedClusters is how many clusters an error names of each rollout.
 const namedClusters = 10
 
+// inOtherRollouts says which rollouts have the clusters of a new one, and what to do about it.
 func inOtherRollouts(places []store.RolloutPlace) error {
-	var names []string
-	for _, p := range places[:min(len(places), namedClusters)] {
-		names = append(names, fmt.Sprintf("%s (rollout %d)", p.ClusterName, p.Rollout))
+	names := map[int][]string{}
+	for _, p := range places {
+		names[p.Rollout] = append(names[p.Rollout], p.ClusterName)
 	}
-	if more := len(places) - len(names); more > 0 {
-		names = append(names, count(more, "other"))
+	var have, numbers []string
+	for _, number := range slices.Sorted(maps.Keys(names)) {
+		some := names[number]
+		if more := len(some) - namedClusters; more > 0 {
+			some = append(some[:namedClusters:namedClusters], count(more, "other"))
+		}
+		have = append(have, fmt.Sprintf("Rollout %d has %s.", number, loom.And(some)))
+		numbers = append(numbers, strconv.Itoa(number))
 	}
-	verb := "are"
-	if len(places) == 1 {
-		verb = "is"
+	rollouts := "rollout "
+	if len(numbers) > 1 {
+		rollouts = "rollouts "
 	}
-	return loom.NewError(loom.Conflict, "%s %s in another rollout. Abort that, or narrow this one with a search.", loom.And(names), verb)
+	return loom.NewError(loom.Conflict, "%s A cluster is in one rollout at a time: abort %s%s, wait for the end, or leave the named clusters out with a search such as -id:%s.",
+		strings.Join(have, " "), rollouts, loom.And(numbers), places[0].Cluster)
 }
 
 // noteRollout writes the audit log about what somebody did to a rollout, and tells open pages.

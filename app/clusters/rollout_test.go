@@ -98,6 +98,12 @@ func (f *fleetBundle) why(number int, want string) {
 	}
 }
 
+// health says how a cluster is, as its checks would.
+func (f *fleetBundle) health(id loom.ClusterID, is loom.HealthStatus) {
+	f.Helper()
+	f.db.MustExec(`INSERT INTO cluster_health (cluster_id, tenant_id, status) VALUES ($1, 't1', $2) ON CONFLICT (cluster_id) DO UPDATE SET status = $2`, int64(id), string(is))
+}
+
 func (f *fleetBundle) note(number int, id loom.ClusterID, want string) {
 	f.Helper()
 	list, err := f.clusters.RolloutClusters(f.ctx, f.admin(), number, store.RolloutClusterFilter{}, loom.Page{})
@@ -229,6 +235,51 @@ func TestResumedRolloutReturnsToEarlierWaves(t *testing.T) {
 	f.at(n, "complete 3: done 3")
 }
 
+// TestResumedRolloutJudgesEarlierWaves: a cluster of an earlier wave that gets another turn belongs to the
+// present wave, which ends only if that cluster is well too, measured by its health before the rollout.
+func TestResumedRolloutJudgesEarlierWaves(t *testing.T) {
+	t.Parallel()
+	for _, now := range []loom.HealthStatus{loom.HealthFailing, loom.HealthDegraded, loom.HealthUnknown, loom.HealthHealthy} {
+		t.Run(string(now), func(t *testing.T) {
+			t.Parallel()
+			f := fleet(t, 2, 3, 3)
+			f.health(f.ids[0], loom.HealthHealthy)
+			n := f.rollOut(webRollout(func(in *clusters.RolloutInput) { in.Settings.MaxFailed = 1 }))
+			f.turn()
+			f.m.run(fault(loom.ActionInstall, "web"))
+			f.turn()
+			f.at(n, "running 2: failed 1, running 1, waiting 1")
+			f.health(f.ids[0], loom.HealthFailing)
+			failed := f.latest(f.ids[0])
+			f.m.run(nil)
+			if _, err := f.clusters.StopRollout(f.ctx, f.admin(), n); err != nil {
+				t.Fatal(err)
+			}
+			f.starts(clusters.PreviewInput{Kind: loom.ChangeRollback, Cluster: f.ids[0], Change: clusters.ChangeInput{Operation: failed.Ref.Number}})
+			f.m.run(nil)
+			f.db.MustExec(`UPDATE rollouts SET settings = settings || '{"maxFailed": 0}'`)
+			if _, err := f.clusters.ResumeRollout(f.ctx, f.admin(), n); err != nil {
+				t.Fatal(err)
+			}
+			f.turn()
+			f.at(n, "running 2: done 1, running 1, waiting 1")
+			f.health(f.ids[0], now)
+			f.m.run(nil)
+			f.turn()
+			switch now {
+			case loom.HealthUnknown:
+				f.at(n, "running 2: done 2, waiting 1")
+				f.why(n, "until the health of")
+			case loom.HealthHealthy:
+				f.at(n, "running 3: done 2, running 1")
+			default:
+				f.at(n, "stopped 2: done 1, failed 1, waiting 1")
+				f.note(n, f.ids[0], fmt.Sprintf("Its health became %s", now))
+			}
+		})
+	}
+}
+
 // TestRolloutRefuses names what is wrong with a request, and with its start.
 func TestRolloutRefuses(t *testing.T) {
 	t.Parallel()
@@ -255,10 +306,6 @@ func TestRolloutRefuses(t *testing.T) {
 	v, err := f.clusters.MakeRollout(f.ctx, f.admin(), webRollout(nil))
 	if err != nil {
 		t.Fatal(err)
-	}
-	_, err = f.clusters.MakeRollout(f.ctx, f.admin(), webRollout(nil))
-	if err := says(err, fmt.Sprintf("(rollout %d)", v.Number)); err != nil {
-		t.Error(err)
 	}
 	_, err = f.clusters.StartRollout(f.ctx, f.admin(), v.Number, clusters.StartInput{Hash: "other"})
 	wantKind(t, err, loom.Conflict)
@@ -351,7 +398,7 @@ func TestRolloutSkipsWhatDiffers(t *testing.T) {
 }
 
 // TestRolloutLeavesOutWhatAnotherChanges: a cluster on which the operation of another rollout runs
-// is skipped, one that waits for its turn there is not taken away.
+// is skipped.
 func TestRolloutLeavesOutWhatAnotherChanges(t *testing.T) {
 	t.Parallel()
 	f := fleet(t, 2, 3)
@@ -363,10 +410,45 @@ func TestRolloutLeavesOutWhatAnotherChanges(t *testing.T) {
 	n := f.rollOut(webRollout(nil))
 	f.at(n, "running 1: skipped 1, waiting 1")
 	f.note(n, f.ids[0], "is running")
-	_, err := f.clusters.MakeRollout(f.ctx, f.admin(), webRollout(nil))
-	if err := says(err, fmt.Sprintf("(rollout %d)", n)); err != nil {
-		t.Error(err)
+}
+
+// TestRolloutNamesOthersOfItsClusters: clusters wait in one rollout at a time. A new one of them is refused
+// with the rollouts that have them, and both remedies that it names work.
+func TestRolloutNamesOthersOfItsClusters(t *testing.T) {
+	t.Parallel()
+	f := fleet(t, 2, 2, 2, 2)
+	only := func(ids ...loom.ClusterID) clusters.RolloutInput {
+		return webRollout(func(in *clusters.RolloutInput) {
+			var q []string
+			for _, id := range ids {
+				q = append(q, id.String())
+			}
+			in.Fleet.Q = "id:" + strings.Join(q, ",")
+		})
 	}
+	first := f.rollOut(only(f.ids[0]))
+	second, err := f.clusters.MakeRollout(f.ctx, f.admin(), only(f.ids[1], f.ids[2])) // nobody starts it
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.clusters.MakeRollout(f.ctx, f.admin(), webRollout(nil))
+	wantKind(t, err, loom.Conflict)
+	name := request(2).Name
+	want := fmt.Sprintf("Rollout %d has %s. Rollout %d has %s and %s. A cluster is in one rollout at a time: abort rollouts %d and %d, wait for the end, or leave the named clusters out with a search such as -id:%s.",
+		first, name, second.Number, name, name, first, second.Number, f.ids[0])
+	if got := loom.AsError(err).Message; got != want {
+		t.Errorf("it says\n%s\nwant\n%s", got, want)
+	}
+	others := only(f.ids[:3]...)
+	others.Fleet.Q = "-" + others.Fleet.Q
+	n := f.rollOut(others)
+	f.at(n, "running 1: waiting 1")
+	for _, number := range []int{first, second.Number, n} {
+		if _, err := f.clusters.AbortRollout(f.ctx, f.admin(), number); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.at(f.rollOut(webRollout(nil)), "running 1: waiting 4")
 }
 
 // TestRolloutWaitsForWhatBeganMeanwhile: an operation that begins while the turn of its cluster is being
@@ -443,7 +525,7 @@ func TestRolloutWaitsBetweenWaves(t *testing.T) {
 	f.turn()
 	f.at(n, "running 1: done 1, waiting 2")
 	f.why(n, "Wave 2 begins after the pause.")
-	f.db.MustExec(`INSERT INTO cluster_health (cluster_id, tenant_id, status) VALUES ($1, 't1', 'unknown') ON CONFLICT (cluster_id) DO UPDATE SET status = 'unknown'`, int64(f.ids[0]))
+	f.health(f.ids[0], loom.HealthUnknown)
 	f.db.MustExec(`UPDATE rollouts SET wave_ended_at = wave_ended_at - interval '11 minutes'`)
 	f.turn()
 	f.why(n, "until the health of")
@@ -467,7 +549,7 @@ func TestRolloutWaitsBetweenWaves(t *testing.T) {
 	f.turn()
 	f.at(n, "running 2: done 1, running 1, waiting 1")
 	f.m.run(nil)
-	f.db.MustExec(`INSERT INTO cluster_health (cluster_id, tenant_id, status) VALUES ($1, 't1', 'failing') ON CONFLICT (cluster_id) DO UPDATE SET status = 'failing'`, int64(f.ids[1]))
+	f.health(f.ids[1], loom.HealthFailing)
 	f.turn()
 	f.at(n, "stopped 2: done 1, failed 1, waiting 1")
 	f.note(n, f.ids[1], "Its health became failing")

@@ -86,7 +86,7 @@ var RolloutClusterStatuses = []RolloutClusterStatus{RolloutWaits, RolloutRuns, R
 type RolloutCluster struct {
 	Cluster ClusterID
 	Name    string
-	// Wave is that of the cluster, 0 for one that is left out; Place orders them all.
+	// Wave is that in which its turn comes, 0 for one that is left out; Place orders them all.
 	Wave, Place int
 	// Effect, Nodes, Replaced and Tasks are what the fleet preview showed, Digest that of the
 	// plan.
@@ -99,7 +99,7 @@ type RolloutCluster struct {
 	Note string
 	// Operation is the number of the operation that the rollout began, 0 before.
 	Operation int
-	// Health is that of the cluster when its operation began.
+	// Health is that of the cluster when its first operation began.
 	Health HealthStatus
 	// Tried is when its turn first came, End when it was over; both may be zero.
 	Tried, End time.Time

@@ -106,15 +106,16 @@ func OpenRollouts(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) 
 
 // RolloutPlace names a cluster that waits or runs in a rollout, with the number of that.
 type RolloutPlace struct {
-	Rollout     int    `db:"number"`
-	ClusterName string `db:"name"`
+	Rollout     int            `db:"number"`
+	Cluster     loom.ClusterID `db:"id"`
+	ClusterName string         `db:"name"`
 }
 
 // RolloutPlaces finds those of the clusters that wait or run in a rollout, by name.
 func RolloutPlaces(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, clusters ...loom.ClusterID) ([]RolloutPlace, error) {
 	places := []RolloutPlace{}
 	err := sqlx.SelectContext(ctx, q, &places, `
-SELECT r.number, c.name
+SELECT r.number, c.id, c.name
 FROM rollout_clusters rc JOIN rollouts r ON r.id = rc.rollout_id JOIN clusters c ON c.id = rc.cluster_id
 WHERE rc.tenant_id = $1 AND rc.cluster_id = ANY ($2) AND rc.status IN ('waiting', 'running') ORDER BY c.name, c.id`, tenant, idArray(clusters))
 	return places, wrap(err, "find the rollouts of %d clusters", len(clusters))
@@ -400,11 +401,12 @@ func LockRolloutCluster(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, 
 	return row.cluster()
 }
 
-// A cluster counts as tried from when its turn first came.
+// A cluster counts as tried from when its turn first came. Its health is that before its first
+// operation: what a failed one did to it is no measure for the next.
 const setRolloutCluster = `
 UPDATE rollout_clusters rc SET status = $4, note = $5, operation = coalesce(nullif($6::int, 0), rc.operation), tried_at = coalesce(rc.tried_at, now()),
 	ended_at = CASE WHEN $4 NOT IN ('waiting', 'running') THEN now() END,
-	health = CASE WHEN $4 = 'running' THEN coalesce((SELECT h.status FROM cluster_health h WHERE h.cluster_id = rc.cluster_id), '') ELSE rc.health END
+	health = CASE WHEN $4 = 'running' AND rc.operation IS NULL THEN coalesce((SELECT h.status FROM cluster_health h WHERE h.cluster_id = rc.cluster_id), '') ELSE rc.health END
 FROM rollouts r WHERE r.id = rc.rollout_id AND r.tenant_id = $1 AND r.number = $2 AND rc.cluster_id = $3`
 
 // SetRolloutCluster records what becomes of a cluster of a locked rollout: its Status, Note and
@@ -423,10 +425,10 @@ FROM rollouts r WHERE r.id = rc.rollout_id AND r.tenant_id = $1 AND r.number = $
 }
 
 // RetryRolloutClusters lets the clusters of a locked rollout that failed or were undone wait for
-// another turn, unless they are in another rollout by now.
+// another turn, in its present wave, unless they are in another rollout by now.
 func RetryRolloutClusters(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, number int) error {
 	_, err := tx.ExecContext(ctx, `
-UPDATE rollout_clusters rc SET status = 'waiting', note = '', ended_at = NULL, tried_at = NULL
+UPDATE rollout_clusters rc SET status = 'waiting', wave = r.wave, note = '', ended_at = NULL, tried_at = NULL
 FROM rollouts r WHERE r.id = rc.rollout_id AND r.tenant_id = $1 AND r.number = $2 AND rc.status IN ('failed', 'undone') AND rc.wave <= r.wave
 	AND NOT EXISTS (SELECT FROM rollout_clusters o WHERE o.cluster_id = rc.cluster_id AND o.status IN ('waiting', 'running'))`, tenant, number)
 	return wrap(err, "retry clusters of rollout %d", number)

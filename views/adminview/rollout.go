@@ -92,11 +92,14 @@ func waveTitle(wave int) string {
 	return "Wave " + strconv.Itoa(wave)
 }
 
-// waveNumbers are the waves in their order, 0 for clusters that are left out last.
+// waveNumbers are the waves in their order, 0 for clusters that are left out last. One whose clusters
+// all get their turn in a later wave is left out.
 func (m *RolloutModel) waveNumbers() []int {
 	var waves []int
-	for wave := range m.Waves {
-		waves = append(waves, wave+1)
+	for wave := 1; wave <= m.Waves; wave++ {
+		if m.all(wave) > 0 {
+			waves = append(waves, wave)
+		}
 	}
 	if m.all(0) > 0 {
 		waves = append(waves, 0)
