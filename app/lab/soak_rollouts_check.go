@@ -148,7 +148,7 @@ func (s *soakFleetLane) course(ctx context.Context, q sqlx.ExtContext, number in
 }
 
 // judgeStop says what is wrong with a rollout that stopped.
-func (s *soakFleetLane) judgeStop(v *clusters.RolloutView) error {
+func (s *soakFleetLane) judgeStop(v *clusters.RolloutView) {
 	failed := v.Clusters(loom.RolloutFailed, loom.RolloutUndone)
 	switch {
 	case v.Clusters(loom.RolloutRuns) > 0: // not all is counted yet
@@ -156,7 +156,6 @@ func (s *soakFleetLane) judgeStop(v *clusters.RolloutView) error {
 	case !strings.Contains(v.Why, "failed") || v.Failures <= v.Settings.MaxFailed || failed <= v.Settings.MaxFailed:
 		s.soak.fail(s.soakLane, fmt.Sprintf("rollout %d stopped after %d failures; %d clusters are failed now, and %d may be: %s", v.Number, v.Failures, failed, v.Settings.MaxFailed, v.Why))
 	}
-	return nil
 }
 
 // judge says what is wrong with a rollout that is over, and remembers what its clusters are to be.
