@@ -48,7 +48,7 @@ func TestRolloutOverREST(t *testing.T) {
 	if read := w.call(w.admin, get, one, "").want(200).rollout(t); read.Hash != made.Hash {
 		t.Errorf("%+v", read)
 	}
-	w.call(w.admin, post, path, body).fails(409, "", "another rollout")
+	w.call(w.admin, post, path, body).fails(409, "", "Rollout 1 has blog and shop.")
 	w.call(w.admin, post, one+"/start", `{}`).fails(400, "hash", "")
 	w.call(w.admin, post, one+"/start", `{"hash":"x"}`).fails(409, "", "hash")
 	if r := w.call(w.admin, post, one+"/start", fmt.Sprintf(`{"hash":%q}`, made.Hash)).want(200).rollout(t); r.Status != "running" || r.Wave != 1 {

@@ -75,7 +75,7 @@ func TestRolloutOfOtherChanges(t *testing.T) {
 	w.press("admin", form, "Preview rollout", "kind", "configure", "configPatch", "{").is(http.StatusUnprocessableEntity, "Write an object in JSON")
 	w.press("admin", form, "Preview rollout", "kind", "restart").is(http.StatusSeeOther)
 	w.get("admin", route.AdminRollout(1)).is(http.StatusOK, "Restart services")
-	w.press("admin", form, "Preview rollout", "kind", "configure", "configPatch", `{"nginx":{"port":8081}}`).is(http.StatusConflict, "another rollout")
+	w.press("admin", form, "Preview rollout", "kind", "configure", "configPatch", `{"nginx":{"port":8081}}`).is(http.StatusConflict, "Rollout 1 has shop.")
 	w.press("admin", route.AdminRolloutVerb(1, "abort"), "Abort rollout").goesTo(route.AdminRollout(1))
 	var name string
 	w.must(w.db.Get(&name, `SELECT hardwaretype FROM nodes LIMIT 1`))
