@@ -439,7 +439,7 @@ func (s *soakFleetLane) make(ctx context.Context, in clusters.RolloutInput) (int
 // drive goes along with a rollout until it is over: people move clusters meanwhile, stop and
 // resume it, and the database restarts.
 func (s *soakFleetLane) drive(ctx context.Context, number int) error {
-	resumes, seen := 0, ""
+	stops, seen := 0, ""
 	moved, nudged := time.Now(), time.Now()
 	for {
 		var v clusters.RolloutView
@@ -471,9 +471,11 @@ func (s *soakFleetLane) drive(ctx context.Context, number int) error {
 			if err := s.mendSome(ctx, number); err != nil {
 				return err
 			}
-			ask = "abort"
-			if resumes++; resumes < 5 && s.draw.number(8) > 0 {
-				ask = "resume"
+			ask = "resume"
+			if !s.stoppedByHand(&v) {
+				if stops++; stops == 5 || s.draw.number(8) == 0 {
+					ask = "abort"
+				}
 			}
 		case v.Status == loom.RolloutRunning && !v.WaveEnded.IsZero() && (s.settings.Confirm || strings.Contains(v.Why, "health")):
 			ask = "continue"

@@ -147,12 +147,17 @@ func (s *soakFleetLane) course(ctx context.Context, q sqlx.ExtContext, number in
 	return c, nil
 }
 
+// stoppedByHand reports whether a person stopped a rollout, who lets it go on.
+func (s *soakFleetLane) stoppedByHand(v *clusters.RolloutView) bool {
+	return v.Why == fmt.Sprintf("Stopped by %s.", s.actor.User)
+}
+
 // judgeStop says what is wrong with a rollout that stopped.
 func (s *soakFleetLane) judgeStop(v *clusters.RolloutView) {
 	failed := v.Clusters(loom.RolloutFailed, loom.RolloutUndone)
 	switch {
 	case v.Clusters(loom.RolloutRuns) > 0: // not all is counted yet
-	case v.Why == fmt.Sprintf("Stopped by %s.", s.actor.User):
+	case s.stoppedByHand(v):
 	case !strings.Contains(v.Why, "failed") || v.Failures <= v.Settings.MaxFailed || failed <= v.Settings.MaxFailed:
 		s.soak.fail(s.soakLane, fmt.Sprintf("rollout %d stopped after %d failures; %d clusters are failed now, and %d may be: %s", v.Number, v.Failures, failed, v.Settings.MaxFailed, v.Why))
 	}
