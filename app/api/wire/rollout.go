@@ -134,7 +134,7 @@ func NewRollout(v clusters.RolloutView) Rollout {
 type RolloutCluster struct {
 	ID        string                    `json:"id"`
 	Name      string                    `json:"name"`
-	Wave      int                       `json:"wave" description:"0 for one that is left out."`
+	Wave      int                       `json:"wave" description:"In which its turn comes, 0 for one that is left out. One that gets another turn after a resume moves to the present wave."`
 	Effect    string                    `json:"effect" enum:"in_place,restart,replace,impossible"`
 	Tasks     map[loom.TaskAction]int   `json:"tasks" description:"Tasks by action, as the rollout showed them."`
 	Replaced  int                       `json:"nodesReplaced"`
