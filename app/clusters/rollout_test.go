@@ -451,6 +451,38 @@ func TestRolloutNamesOthersOfItsClusters(t *testing.T) {
 	f.at(f.rollOut(webRollout(nil)), "running 1: waiting 4")
 }
 
+// TestRolloutThatAnotherForestalls: of two rollouts that take a cluster at the same moment, one is refused.
+func TestRolloutThatAnotherForestalls(t *testing.T) {
+	t.Parallel()
+	f := fleet(t, 2, 2)
+	first := f.rollOut(webRollout(func(in *clusters.RolloutInput) { in.Fleet.Q = "id:" + f.ids[0].String() }))
+	f.turn()
+	f.m.run(fault(loom.ActionInstall, "web"))
+	f.turn()
+	f.at(first, "stopped 1: failed 1")
+	f.starts(clusters.PreviewInput{Kind: loom.ChangeRollback, Cluster: f.ids[0], Change: clusters.ChangeInput{Operation: f.latest(f.ids[0]).Ref.Number}})
+	f.m.run(nil)
+	tx := f.db.MustBegin() // a resume that is about to commit
+	defer tx.Rollback()    //nolint:errcheck // of a test that failed
+	tx.MustExec(`UPDATE rollout_clusters SET status = 'waiting' WHERE cluster_id = $1`, int64(f.ids[0]))
+	made := make(chan error, 1)
+	go func() {
+		_, err := f.clusters.MakeRollout(f.ctx, f.admin(), webRollout(nil))
+		made <- err
+	}()
+	for f.count(`SELECT count(*) FROM pg_locks WHERE NOT granted AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())`) == 0 {
+		select {
+		case err := <-made:
+			t.Fatalf("nobody waited for the cluster: %v", err)
+		default:
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	wantKind(t, <-made, loom.Conflict)
+}
+
 // TestRolloutWaitsForWhatBeganMeanwhile: an operation that begins while the turn of its cluster is being
 // worked out makes the cluster busy, and its turn comes again.
 func TestRolloutWaitsForWhatBeganMeanwhile(t *testing.T) {

@@ -21,6 +21,7 @@ var constraintErrors = map[string]*loom.Error{
 	"groups_name":              loom.NewError(loom.Conflict, "A group of that name exists already. Choose another name."),
 	"role_bindings_once":       loom.NewError(loom.Conflict, "This role is given already."),
 	"operations_one_at_a_time": loom.NewError(loom.Conflict, "Another operation of this cluster is still running."),
+	"rollout_clusters_open":    loom.NewError(loom.Conflict, "Another rollout took one of the clusters at the same moment. Try again."),
 	"clusters_pkey":            loom.NewError(loom.Conflict, "This preview was applied already."),
 	"catalog_versions_pkey":    loom.NewError(loom.Conflict, "Somebody saved this entry at the same moment; load it again."),
 }
