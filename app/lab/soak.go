@@ -289,7 +289,7 @@ func (s *soak) end(kind loom.ChangeKind, status loom.OperationStatus) {
 	s.ended[fmt.Sprintf("%s %s", kind, status)]++
 }
 
-// endRollout counts a rollout that is over, moved what a person did to a cluster of one.
+// endRollout counts a rollout that is over.
 func (s *soak) endRollout(kind loom.ChangeKind, status loom.RolloutStatus) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -297,6 +297,14 @@ func (s *soak) endRollout(kind loom.ChangeKind, status loom.RolloutStatus) {
 	s.rolledOut++
 }
 
+// stopRollout counts a stop after failures.
+func (s *soak) stopRollout(kind loom.ChangeKind) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended[fmt.Sprintf("rollout (%s) stopped after failures", kind)]++
+}
+
+// moved counts what a person did to a cluster of a rollout.
 func (s *soak) moved(how soakMove) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

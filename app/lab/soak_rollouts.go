@@ -473,6 +473,7 @@ func (s *soakFleetLane) drive(ctx context.Context, number int) error {
 			}
 			ask = "resume"
 			if !s.stoppedByHand(&v) {
+				s.soak.stopRollout(s.kind)
 				if stops++; stops == 5 || s.draw.number(8) == 0 {
 					ask = "abort"
 				}
