@@ -13,7 +13,7 @@ import (
 )
 
 // events is the stream of signals: one per topic and second at
-// most. Rights are checked at connect and every ten seconds.
+// most. Rights are checked at connect and every few seconds.
 func (a *api) events(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	topics, err := readTopics(r)
 	if err != nil {

@@ -23,9 +23,11 @@ const benchTasks = 10_000
 // and how many open pages.
 type benchScale struct {
 	clusters int
-	while    time.Duration
-	nodes    int
-	live     int
+	// removed is how many people lose their last role.
+	removed int
+	while   time.Duration
+	nodes   int
+	live    int
 	// machines is how many local ones are compared on.
 	machines int
 	// rounds is how often a graph of tasks is measured; the best round counts.
@@ -51,18 +53,18 @@ type benchScale struct {
 var (
 	fullScale = benchScale{clusters: 10_000, while: 3 * time.Second, nodes: 1_080, live: 200, machines: 100,
 		rounds: 3, busy: 500, hops: 50, tenants: 1_000, idle: 20 * time.Second, pickUps: 300,
-		watched: 10_000, watchedFew: 3_000, perCluster: 100, interval: 60, killed: 100}
+		watched: 10_000, watchedFew: 3_000, perCluster: 100, interval: 60, killed: 100, removed: 100}
 	// smallScale shows that the measurement works.
 	smallScale = benchScale{clusters: 50, while: 50 * time.Millisecond, nodes: 10, live: 5, machines: 3,
 		rounds: 1, busy: 20, hops: 10, tenants: 20, idle: time.Second, pickUps: 10,
-		watched: 60, perCluster: 10, interval: 15, killed: 2}
+		watched: 60, perCluster: 10, interval: 15, killed: 2, removed: 2}
 )
 
 // Bench is the subcommand bench.
 type Bench struct {
 	Sizes   []int    `arg:"" optional:"" name:"size" help:"Numbers of nodes of the clusters to create, 2 to 500 [3 10 50]."`
 	Tasks   int      `placeholder:"N" help:"Tasks of the one graph to measure, and of the tenant with a long queue, 10 to 100000 [1000, 10000 and 100000; 100000]. Below 1000, everything else is measured for a moment only, with little stored."`
-	Only    string   `placeholder:"PART" enum:"local,tasks,tenants,http,pages,fleet,identity,compare,clouds,solver,planner,makespan,hundred,health," default:"" help:"Measure one part: local, tasks, tenants, http, pages, fleet, compare, clouds, solver, planner, makespan; or hundred or health, which take minutes and run only by this flag."`
+	Only    string   `placeholder:"PART" enum:"local,tasks,tenants,http,pages,fleet,identity,compare,clouds,solver,planner,makespan,hundred,health," default:"" help:"Measure one part: local, tasks, tenants, http, pages, fleet, identity, compare, clouds, solver, planner, makespan; or hundred or health, which take minutes and run only by this flag."`
 	Pages   []string `placeholder:"NAME" help:"Measure the pages whose names contain one of these, such as home,nodes,live."`
 	Seconds int      `placeholder:"N" help:"Seconds to measure each page and each request, 1 to 60 [3]."`
 }

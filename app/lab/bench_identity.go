@@ -4,9 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"runtime"
+	"slices"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"loom/app/account"
 	"loom/app/loom"
@@ -47,7 +52,99 @@ func (e *environment) benchIdentity(ctx context.Context, scale benchScale) (err 
 	if err := b.measureBindings(ctx, scale.while); err != nil {
 		return err
 	}
-	return b.measureRules(ctx)
+	if err := b.measureRules(ctx); err != nil {
+		return err
+	}
+	return b.measureRemoved(ctx, scale.removed)
+}
+
+// streamsEach is how many streams of events each user has open who loses the last role.
+const streamsEach = 5
+
+// measureRemoved takes people out of the group that lets them in, and measures until all of their
+// streams have ended and a program with their token is refused.
+func (b *benchInstance) measureRemoved(ctx context.Context, people int) error {
+	var group int64
+	if err := b.System.DB.GetContext(ctx, &group, `WITH team AS (INSERT INTO groups (tenant_id, name) VALUES ($1, 'Leavers') RETURNING tenant_id, id)
+		INSERT INTO role_bindings (tenant_id, group_id, role, created_by) SELECT tenant_id, id, 'reader', 'admin' FROM team RETURNING group_id`, b.actor.Tenant); err != nil {
+		return err
+	}
+	const atOnce = 10
+	var took []time.Duration
+	for first := 0; first < people; first += atOnce {
+		found := make([]time.Duration, min(atOnce, people-first))
+		work, ctx := errgroup.WithContext(ctx)
+		for i := range found {
+			work.Go(func() (err error) {
+				found[i], err = b.removed(ctx, group, loom.UserID(fmt.Sprintf("leaver-%d", first+i)), time.Duration(i)*400*time.Millisecond)
+				return err
+			})
+		}
+		if err := work.Wait(); err != nil {
+			return err
+		}
+		took = append(took, found...)
+	}
+	slices.Sort(took)
+	fmt.Fprintf(b.Out, "\n%d people lose their last role, with %d streams of events each and a program that polls: all out after p50 %.2f s, p99 %.2f s, at most %.2f s\n",
+		people, streamsEach, percentile(took, 50).Seconds(), percentile(took, 99).Seconds(), took[len(took)-1].Seconds())
+	return nil
+}
+
+// removed measures one of them. The streams are open for a while before.
+func (b *benchInstance) removed(ctx context.Context, group int64, user loom.UserID, open time.Duration) (time.Duration, error) {
+	if _, err := b.System.DB.ExecContext(ctx, `INSERT INTO users (tenant_id, id, role) VALUES ($1, $2, 'none')`, b.actor.Tenant, user); err != nil {
+		return 0, err
+	}
+	if err := b.Accounts.AddMember(ctx, b.actor, group, user); err != nil {
+		return 0, err
+	}
+	_, secret, err := b.Accounts.CreateTokenFor(ctx, wiring.CliActor(), b.actor.TenantName, user, account.NewToken{Name: "bench", Scopes: []loom.Scope{loom.ScopeRead}})
+	if err != nil {
+		return 0, err
+	}
+	get := func(path string) (*http.Response, error) {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url+path, nil)
+		if err != nil {
+			return nil, err
+		}
+		r.Header.Set("Authorization", "Bearer "+secret.Reveal())
+		return streamClient.Do(r)
+	}
+	streams, ended := []*http.Response{}, sync.WaitGroup{}
+	for range streamsEach {
+		stream, err := get("/v2/events?topics=clusters")
+		if err != nil {
+			return 0, err
+		}
+		defer stream.Body.Close()
+		if stream.StatusCode != http.StatusOK {
+			return 0, fmt.Errorf("a stream of %s: %s", user, stream.Status)
+		}
+		streams = append(streams, stream)
+	}
+	if err := settle(ctx, open); err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	if err := b.Accounts.RemoveMember(ctx, b.actor, group, user); err != nil {
+		return 0, err
+	}
+	for _, stream := range streams {
+		ended.Go(func() { io.Copy(io.Discard, stream.Body) }) //nolint:errcheck // its end counts
+	}
+	for {
+		answer, err := get("/v2/clusters?limit=1")
+		if err != nil {
+			return 0, err
+		}
+		answer.Body.Close()
+		if answer.StatusCode == http.StatusUnauthorized {
+			break
+		}
+	}
+	ended.Wait()
+	return time.Since(began), ctx.Err()
 }
 
 // tokenOf makes a user with bindings on clusters, and a token.

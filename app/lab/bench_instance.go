@@ -312,6 +312,9 @@ func (b *benchInstance) end(ctx context.Context) error {
 // benchClient is how the REST API is called.
 var benchClient = &http.Client{Timeout: answerPatience}
 
+// streamClient is how streams are followed, which have no end of their own.
+var streamClient = &http.Client{}
+
 // request sends one to the REST API and gives the answer.
 func (b *benchInstance) request(ctx context.Context, method, path, body string) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, method, b.url+path, strings.NewReader(body))
