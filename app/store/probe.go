@@ -100,10 +100,11 @@ type ProbeOutcome struct {
 	Open     bool      `db:"open"`
 	OK       bool      `db:"ok"`
 	Time     time.Time `db:"at"`
+	Asked    time.Time `db:"created_at"`
 }
 
 const probeOutcomes = `
-SELECT DISTINCT ON (provider_name) provider_name, ended_at IS NULL AS open, coalesce((probe->>'OK')::boolean, false) AS ok, coalesce(ended_at, created_at) AS at FROM provider_requests
+SELECT DISTINCT ON (provider_name) provider_name, ended_at IS NULL AS open, coalesce((probe->>'OK')::boolean, false) AS ok, coalesce(ended_at, created_at) AS at, created_at FROM provider_requests
 WHERE tenant_id = $1 AND purpose = 'probe'
 ORDER BY provider_name, ended_at IS NULL DESC, id DESC`
 

@@ -213,10 +213,11 @@ func TrimDraftProbes(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID) err
 	return wrap(err, "trim drafts")
 }
 
-// Answers so far are about what the provider was before.
+// Answers so far are about what the provider was before. The draft is asked for as of now: a
+// provider that is saved later was saved since its test.
 const adoptDraftProbe = `
 WITH adopted AS (
-  UPDATE provider_requests SET purpose = 'probe', provider_name = $3, digest = NULL
+  UPDATE provider_requests SET purpose = 'probe', provider_name = $3, digest = NULL, created_at = now()
   WHERE id = (SELECT max(id) FROM provider_requests
     WHERE tenant_id = $1 AND requested_by = $2 AND purpose = 'draft' AND ended_at IS NOT NULL AND digest = $4)
   RETURNING id)

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"loom/app/catalog"
 	"loom/app/loom"
 	"loom/app/processes"
 	"loom/app/testkit"
@@ -121,4 +123,55 @@ func TestConnectionWithoutScripts(t *testing.T) {
 	admin.get("/admin/providers").shows(t, 200, "Connection", "Not tested").hides(t, ">stack<")
 	user := r.signedIn("demo", "user")
 	user.send("/admin/tests", chosen).shows(t, 403)
+}
+
+// TestSavedSince: pages say that a provider was saved since its test only if it was. A test of the
+// form before the save is one of what was saved.
+func TestSavedSince(t *testing.T) {
+	t.Parallel()
+	r := newRooms(t)
+	keystone, admin := r.withStack(), r.signedIn("demo", "admin")
+	actor := loom.Actor{Tenant: r.tenantID("demo"), TenantName: "demo", User: "admin", Role: loom.RoleAdmin, Via: "session"}
+	provider := func(label string) []byte {
+		body, err := json.Marshal(map[string]any{"name": "stack", "label": label, "providertype": "openstack", "provisioner": map[string]any{"openstack_auth_url": keystone,
+			"api_user": stack.User, "api_password": stack.Password, "openstack_tenant": stack.Project}})
+		check(t, err)
+		return body
+	}
+	save := func(label string) {
+		t.Helper()
+		entry, err := catalog.Decode(loom.KindProvider, provider(label))
+		check(t, err)
+		_, _, err = r.catalog.Save(r.ctx, actor, loom.KindProvider, catalog.SaveInput{Entry: entry})
+		check(t, err)
+	}
+	ends := func(id int64, err error) {
+		t.Helper()
+		check(t, err)
+		for until := time.Now().Add(30 * time.Second); time.Now().Before(until); {
+			run, err := r.processes.ProbeByID(r.ctx, actor, id)
+			check(t, err)
+			if run.Ended {
+				return
+			}
+		}
+		t.Fatal("the test does not end")
+	}
+	pages := func(since bool) {
+		t.Helper()
+		for _, path := range []string{"/admin/providers", "/admin/providers/stack", "/admin/providers/stack/test"} {
+			if says := strings.Contains(admin.get(path).shows(t, 200, "Passed").body, "saved since"); says != since {
+				t.Errorf("%s says that the provider was saved since: %t", path, says)
+			}
+		}
+	}
+	draft, err := r.catalog.ProviderDraft(r.ctx, actor, provider("One"))
+	check(t, err)
+	ends(r.processes.BeginDraft(r.ctx, actor, draft))
+	save("One")
+	pages(false)
+	save("Two")
+	pages(true)
+	ends(r.processes.BeginProbe(r.ctx, actor, "stack"))
+	pages(false)
 }

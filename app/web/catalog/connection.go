@@ -49,6 +49,19 @@ func (s *Server) connection(run processes.ProbeRun) adminview.ConnectionModel {
 	return m
 }
 
+// storedConnection is connection for a provider that was saved at a time.
+func (s *Server) storedConnection(run processes.ProbeRun, saved time.Time) adminview.ConnectionModel {
+	m := s.connection(run)
+	if run.Ended && savedSince(run.Asked, saved) {
+		m.Note, m.Tone = "The provider was saved since. Test it again.", ui.ToneIdle
+	}
+	return m
+}
+
+// savedSince reports whether a provider was saved after its test was asked for: the test may have
+// read the settings before.
+func savedSince(asked, saved time.Time) bool { return saved.After(asked) }
+
 // waySteps are the steps that the test of each cloud takes, in their order.
 var waySteps = []string{"resolve", "connect", "TLS", "sign in", "sizes", "images"}
 

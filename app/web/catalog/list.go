@@ -108,7 +108,7 @@ func (s *Server) addTests(r *http.Request, actor loom.Actor, m *adminview.ListMo
 		default:
 			row.Test, row.TestTime = testFailed, t.Time
 		}
-		row.TestOld = !t.Open && row.Info.Time.After(t.Time)
+		row.TestOld = !t.Open && savedSince(t.Asked, row.Info.Time)
 	}
 	return nil
 }

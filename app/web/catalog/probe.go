@@ -52,10 +52,7 @@ func (s *Server) probePage(w http.ResponseWriter, r *http.Request, actor loom.Ac
 		c = s.connection(open)
 		c.Before = stepsOf(last.Answer)
 	case tested:
-		c = s.connection(last)
-		if info.Time.After(c.Time) {
-			c.Note = "The provider was saved since. Test it again."
-		}
+		c = s.storedConnection(last, info.Time)
 	default:
 		c.Note = "The provider was not tested yet."
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"loom/app/loom"
 	"loom/app/web/page"
@@ -48,12 +49,9 @@ func (s *Server) addNext(r *http.Request, actor loom.Actor, entry loom.Entry, m 
 	if !is {
 		return nil
 	}
-	c, err := s.lastConnection(r, actor, p.Name)
+	c, err := s.lastConnection(r, actor, p.Name, m.Updated)
 	if err != nil {
 		return err
-	}
-	if m.Updated.After(c.Time) && !c.Time.IsZero() {
-		c.Note, c.Tone = "The provider was saved since. Test it again.", ui.ToneIdle
 	}
 	m.Connection, m.TestAction = &c, route.AdminProbe(p.Name)
 	users, err := s.Catalog.Uses(r.Context(), actor, loom.KindProvider, p.Name)
@@ -77,8 +75,8 @@ func (s *Server) addNext(r *http.Request, actor loom.Actor, entry loom.Entry, m 
 	return nil
 }
 
-// lastConnection is the test of a stored provider that runs, or the last one.
-func (s *Server) lastConnection(r *http.Request, actor loom.Actor, name string) (adminview.ConnectionModel, error) {
+// lastConnection is the test of a provider saved at a time that runs, or the last one.
+func (s *Server) lastConnection(r *http.Request, actor loom.Actor, name string, saved time.Time) (adminview.ConnectionModel, error) {
 	last, err := s.Processes.LastProbe(r.Context(), actor, name)
 	if err != nil && !errors.Is(err, loom.NotFound) {
 		return adminview.ConnectionModel{}, err
@@ -93,7 +91,7 @@ func (s *Server) lastConnection(r *http.Request, actor loom.Actor, name string) 
 		c.Before, c.Poll = stepsOf(last.Answer), pollOf(c.ID, "")
 		return c, nil
 	case tested:
-		return s.connection(last), nil
+		return s.storedConnection(last, saved), nil
 	}
 	return adminview.ConnectionModel{State: notTested, Now: s.Now(), Note: "Not tested yet.", Tone: ui.ToneIdle}, nil
 }
