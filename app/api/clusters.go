@@ -41,6 +41,11 @@ func (a *api) listClusters(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	if err := clusterFilters(r, &in); err != nil {
 		return err
 	}
+	if shared, err := queryBool(r, "shared"); err != nil {
+		return err
+	} else if shared != nil {
+		in.Shared = *shared
+	}
 	found, err := a.Clusters.Clusters(r.Context(), actor, in)
 	if err != nil {
 		return err

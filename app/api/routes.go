@@ -46,6 +46,7 @@ func (a *api) clusterRoutes() []route {
 			{"template", "string", "Name of the cluster template."},
 			{"provider", "string", "Name of the provider."},
 			{"owner", "string", "User id of the owner; for administrators."},
+			{"shared", "boolean", "With true: clusters of others that a role on them, or on their template, shows to you."},
 			{"health", "string", "Healths, separated by commas: healthy, degraded, failing, unknown or off."},
 			{"label", "string", "Labels as key=value, separated by commas; a cluster has all of them."},
 			{"expiresBefore", "integer", "Milliseconds since 1970; clusters whose lease ends before."},

@@ -23,6 +23,8 @@ type ListInput struct {
 	Provider string
 	// Owner narrows the list for administrators; others see only their own anyway.
 	Owner string
+	// Shared keeps clusters of others that a role on them or on their template shows to the actor.
+	Shared bool
 	// Labels must all be on the cluster; ExpiresBefore, unless zero, keeps those
 	// whose lease ends before it.
 	Labels        map[string]string
@@ -80,6 +82,9 @@ func (u *Clusters) Clusters(ctx context.Context, actor loom.Actor, in ListInput)
 		return List{}, err
 	}
 	f.Viewer = store.SeenBy(actor)
+	if in.Shared {
+		f.Shared = store.SharedWith(actor)
+	}
 	page, err := store.ClustersByTenant(ctx, u.q, actor.Tenant, f, in.Page)
 	if err != nil {
 		return List{}, err
@@ -93,6 +98,7 @@ func (u *Clusters) Clusters(ctx context.Context, actor loom.Actor, in ListInput)
 type CountInput struct {
 	Statuses []loom.ClusterStatus
 	Owner, Q string
+	Shared   bool
 	// Health is changing, failed or a loom.HealthStatus.
 	Health, Template, Label, Lease string
 }
@@ -115,7 +121,10 @@ func (u *Clusters) Count(ctx context.Context, actor loom.Actor, in CountInput) (
 	if err := actor.May(loom.See, actor.Mine()); err != nil {
 		return Counts{}, err
 	}
-	f := store.ClusterFilter{Owner: loom.UserID(in.Owner), Statuses: in.Statuses, Viewer: store.SeenBy(actor)}
+	f, reader := store.ClusterFilter{Owner: loom.UserID(in.Owner), Statuses: in.Statuses, Viewer: store.SeenBy(actor)}, store.SharedWith(actor)
+	if in.Shared {
+		f.Shared = reader
+	}
 	errs := slices.Concat(readSearch(in.Q, &f), checkStorable("owner", in.Owner), checkStorable("health", in.Health), checkStorable("template", in.Template), checkStorable("label", in.Label))
 	chosen := store.ClusterFacets{Health: in.Health, Template: in.Template, Label: in.Label}
 	if in.Lease != "" {
@@ -127,7 +136,7 @@ func (u *Clusters) Count(ctx context.Context, actor loom.Actor, in CountInput) (
 	if err := loom.InvalidFields(errs); err != nil {
 		return Counts{}, err
 	}
-	return store.CountClusters(ctx, u.q, actor.Tenant, f, chosen, actor.User)
+	return store.CountClusters(ctx, u.q, actor.Tenant, f, chosen, reader)
 }
 
 const (

@@ -51,6 +51,9 @@ type Grant struct {
 	Cluster ClusterID
 }
 
+// Shares reports whether the role shows clusters of others, though not all of the tenant.
+func (g Grant) Shares() bool { return g.Place() != PlaceTenant && SeesClusters(g.Role) }
+
 // Place returns where the role holds.
 func (g Grant) Place() Place {
 	switch {

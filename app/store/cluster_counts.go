@@ -32,12 +32,12 @@ type FacetCount struct {
 	N     int    `db:"n"`
 }
 
-// ClusterCounts counts clusters: those of an owner, all that live and those that are
-// terminated; and by value of each facet those that a list has, as the other facets are
+// ClusterCounts counts clusters: those of an owner, those shared with him, all that live and
+// those that are terminated; and by value of each facet those that a list has, as the other facets are
 // chosen. Counts go as far as loom.CountLimit and one more; Many says that more match,
 // so that those of facets are of a part.
 type ClusterCounts struct {
-	Mine, All, Terminated           int
+	Mine, Shared, All, Terminated   int
 	Health, Template, Label, Leases []FacetCount
 	Many                            bool
 }
@@ -63,13 +63,14 @@ UNION ALL SELECT 'lease', l.value, count(*) FROM seen CROSS JOIN LATERAL (VALUES
     WHERE l.has AND in_health AND in_template AND in_label GROUP BY l.value
 UNION ALL SELECT 'base', '', count(*) FROM base
 UNION ALL SELECT 'scope', 'mine', count(*) FROM (SELECT FROM clusters c WHERE c.tenant_id = $1 AND c.owner_id = %[9]s AND c.status <> 'terminated' LIMIT %[2]d) x
+UNION ALL SELECT 'scope', 'shared', count(*) FROM (SELECT FROM clusters c WHERE c.tenant_id = $1 AND %[11]s AND c.status <> 'terminated' LIMIT %[2]d) x
 UNION ALL SELECT 'scope', 'all', count(*) FROM (SELECT FROM clusters c WHERE %[10]s AND c.status <> 'terminated' LIMIT %[2]d) x
 UNION ALL SELECT 'scope', 'terminated', count(*) FROM (SELECT FROM clusters c WHERE %[10]s AND c.status COLLATE "C" = 'terminated' LIMIT %[2]d) x`
 )
 
 // CountClusters counts the clusters of a tenant for the facets of a list, which the filter
-// narrows before the facets do, and those of the owner for whom it is made.
-func CountClusters(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, f ClusterFilter, chosen ClusterFacets, owner loom.UserID) (ClusterCounts, error) {
+// narrows before the facets do, and those that its reader owns or that are shared with him.
+func CountClusters(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, f ClusterFilter, chosen ClusterFacets, reader Viewer) (ClusterCounts, error) {
 	var b binder
 	where := f.where(&b, tenant) // its first value is the tenant
 	health, template, label, lease := "true", "true", "true", "true"
@@ -90,7 +91,7 @@ func CountClusters(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID,
 		leases = append(leases, fmt.Sprintf("('%s', expires_at < now() + make_interval(secs => %d))", w.Value, w.Seconds))
 	}
 	scope := strings.Join(append([]string{"c.tenant_id = $1"}, b.seen(f.Viewer)...), " AND ")
-	query := fmt.Sprintf(facetCounts, where, loom.CountLimit+1, health, template, label, lease, maxFacet, strings.Join(leases, ", "), b.add(owner), scope)
+	query := fmt.Sprintf(facetCounts, where, loom.CountLimit+1, health, template, label, lease, maxFacet, strings.Join(leases, ", "), b.add(reader.User), scope, b.ofOthers(reader))
 	var rows []struct {
 		Facet string `db:"facet"`
 		FacetCount
@@ -99,7 +100,7 @@ func CountClusters(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID,
 	if err := sqlx.SelectContext(ctx, q, &rows, query, b.values...); err != nil {
 		return counts, wrap(err, "count clusters by facet")
 	}
-	scopes := map[string]*int{"mine": &counts.Mine, "all": &counts.All, "terminated": &counts.Terminated}
+	scopes := map[string]*int{"mine": &counts.Mine, "shared": &counts.Shared, "all": &counts.All, "terminated": &counts.Terminated}
 	facets := map[string]*[]FacetCount{"health": &counts.Health, "template": &counts.Template, "label": &counts.Label, "lease": &counts.Leases}
 	for _, r := range rows {
 		switch {

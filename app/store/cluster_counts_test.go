@@ -47,7 +47,7 @@ func TestFacetsCountWhatListsHave(t *testing.T) {
 	compared := 0
 	for _, f := range []store.ClusterFilter{{Statuses: live}, {Statuses: live, Owner: "ana"}, {Statuses: live, Viewer: store.Viewer{User: "ben"}}, {Statuses: live, Viewer: store.Viewer{User: "ben", Templates: []string{"web"}}}, {Statuses: live, Words: []string{"web"}}, {Statuses: []loom.ClusterStatus{loom.ClusterTerminated}}} {
 		for _, c := range []store.ClusterFacets{{}, {Template: "web"}, {Label: "team=web"}, {Lease: "604800"}, {Health: "healthy"}, {Health: store.FacetFailed, Template: "db"}, {Health: store.FacetChanging, Lease: store.LeaseNone, Label: "env=prod"}} {
-			got, err := store.CountClusters(t.Context(), w.db.DB, "a", f, c, "ana")
+			got, err := store.CountClusters(t.Context(), w.db.DB, "a", f, c, store.Viewer{User: "ana", Templates: []string{"web"}})
 			if err != nil || got.Many {
 				t.Fatalf("many %v, %v", got.Many, err)
 			}
@@ -75,6 +75,9 @@ func TestFacetsCountWhatListsHave(t *testing.T) {
 			}
 			if n := list(store.ClusterFilter{Statuses: live, Owner: "ana"}, store.ClusterFacets{}); n != got.Mine {
 				t.Errorf("%d of the viewer counted, %d listed", got.Mine, n)
+			}
+			if n := list(store.ClusterFilter{Statuses: live, Shared: store.Viewer{User: "ana", Templates: []string{"web"}}}, store.ClusterFacets{}); n != got.Shared {
+				t.Errorf("%d shared with the viewer counted, %d listed", got.Shared, n)
 			}
 		}
 	}

@@ -220,7 +220,9 @@ func jsonOf(v any) string {
 type ClusterFilter struct {
 	Owner loom.UserID
 	// Viewer sees all clusters that are listed; see SeenBy.
-	Viewer   Viewer `json:",omitzero"`
+	Viewer Viewer `json:",omitzero"`
+	// Shared, unless zero, is with whom clusters of others are shared that are listed; see SharedWith.
+	Shared   Viewer `json:",omitzero"`
 	Statuses []loom.ClusterStatus
 	Health   []loom.HealthStatus
 	Template string
@@ -263,6 +265,9 @@ func (f *ClusterFilter) where(b *binder, tenant loom.TenantID) string {
 	conditions = append(conditions, b.seen(f.Viewer)...)
 	if f.Owner != "" {
 		conditions = append(conditions, "c.owner_id = "+b.add(f.Owner))
+	}
+	if f.Shared.User != "" {
+		conditions = append(conditions, b.ofOthers(f.Shared))
 	}
 	if len(f.Statuses) > 0 {
 		// In the collation of clusters_by_status, for few among many; and as other

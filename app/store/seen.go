@@ -48,10 +48,19 @@ func SeenBy(actor loom.Actor) Viewer {
 	if actor.May(loom.See, actor.InTenant()) == nil {
 		return Viewer{}
 	}
+	return grantedTo(actor, func(g loom.Grant) bool {
+		return actor.May(loom.See, loom.Object{Tenant: actor.Tenant, Template: g.Template, Cluster: g.Cluster}) == nil
+	})
+}
+
+// SharedWith is SeenBy without what an actor sees because he sees all of the tenant.
+func SharedWith(actor loom.Actor) Viewer { return grantedTo(actor, loom.Grant.Shares) }
+
+func grantedTo(actor loom.Actor, shows func(g loom.Grant) bool) Viewer {
 	v := Viewer{User: actor.User}
 	for _, g := range actor.Grants {
-		switch o := (loom.Object{Tenant: actor.Tenant, Template: g.Template, Cluster: g.Cluster}); {
-		case actor.May(loom.See, o) != nil:
+		switch {
+		case !shows(g):
 		case g.Cluster != 0:
 			v.Clusters = append(v.Clusters, g.Cluster)
 		default:
@@ -67,12 +76,17 @@ func viewing(viewer string) string { return "(" + viewer + "::text[])[1]" }
 // seenBy is the condition that a viewer, whose placeholder is named, may see a cluster,
 // which the statement calls c. Nothing else compares owners with viewers.
 func seenBy(viewer string) string {
-	return "(" + viewing(viewer) + " = '' OR " + sharedWith(viewer) + ")"
+	return "(" + viewing(viewer) + " = '' OR " + ownedOrShared(viewer) + ")"
 }
 
-func sharedWith(viewer string) string {
+func ownedOrShared(viewer string) string {
+	return "c.owner_id = " + viewing(viewer) + " OR " + granted(viewer)
+}
+
+// granted is the condition that a grant of a viewer shows a cluster.
+func granted(viewer string) string {
 	list := "(" + viewer + "::text[])"
-	return "c.owner_id = " + viewing(viewer) + " OR c.id = ANY (" + list + "[2]::bigint[]) OR c.template_name = ANY (" + list + "[3]::text[])"
+	return "c.id = ANY (" + list + "[2]::bigint[]) OR c.template_name = ANY (" + list + "[3]::text[])"
 }
 
 // seen adds the condition of seenBy, none for somebody who sees all of the tenant, and the owner
@@ -81,8 +95,20 @@ func (b *binder) seen(v Viewer) []string {
 	switch {
 	case v.SeesAll():
 		return nil
-	case len(v.Clusters)+len(v.Templates) == 0:
+	case !v.shared():
 		return []string{"c.owner_id = " + b.add(v.User)}
 	}
-	return []string{"(" + sharedWith(b.add(v)) + ")"}
+	return []string{"(" + ownedOrShared(b.add(v)) + ")"}
+}
+
+// shared reports whether anything is shared with a viewer.
+func (v Viewer) shared() bool { return len(v.Clusters)+len(v.Templates) > 0 }
+
+// ofOthers is the condition that a cluster of somebody else is shared with a viewer.
+func (b *binder) ofOthers(v Viewer) string {
+	if !v.shared() {
+		return "false"
+	}
+	viewer := b.add(v)
+	return "c.owner_id <> " + viewing(viewer) + " AND (" + granted(viewer) + ")"
 }

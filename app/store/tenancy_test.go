@@ -271,7 +271,7 @@ var trespassers = map[string]trespasser{
 		return store.SnapshotBefore(ctx, tx, t, loom.OperationRef{Cluster: 1, Number: 1})
 	},
 	"CountClusters": reads(func(ctx context.Context, q sqlx.ExtContext, t loom.TenantID) (string, error) {
-		c, err := store.CountClusters(ctx, q, t, store.ClusterFilter{}, store.ClusterFacets{}, "")
+		c, err := store.CountClusters(ctx, q, t, store.ClusterFilter{}, store.ClusterFacets{}, store.Viewer{})
 		return leak(c.All+c.Terminated > 0), err
 	}),
 	"ClusterNotices": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {

@@ -118,7 +118,7 @@ var changeCalls = map[string]changeCall{
 // clusterListParams gives the API's parameters for the filters of the list of clusters.
 func clusterListParams(page url.Values) url.Values {
 	q := readListQuery(page)
-	out := url.Values{"q": {q.search()}, "template": {q.Template}, "provider": {q.Provider}, "owner": {q.Owner}, "sort": {q.Sort}}
+	out := url.Values{"q": {q.search()}, "template": {q.Template}, "provider": {q.Provider}, "owner": {q.Owner}, "shared": {q.Shared}, "sort": {q.Sort}}
 	var statuses []string
 	in := q.input(1)
 	for _, health := range in.Health {

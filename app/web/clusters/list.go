@@ -18,14 +18,14 @@ import (
 
 // listQuery is the query string of the list of clusters.
 type listQuery struct {
-	Q, Status, Health, Template, Provider, Owner, Label, Lease, Sort string
-	After, Before, Limit                                             string
+	Q, Status, Health, Template, Provider, Owner, Shared, Label, Lease, Sort string
+	After, Before, Limit                                                     string
 }
 
 func readListQuery(q url.Values) listQuery {
 	text := func(name string) string { return strings.TrimSpace(q.Get(name)) }
 	list := listQuery{
-		Q: text("q"), Status: q.Get("status"), Health: q.Get("health"), Template: q.Get("template"), Provider: q.Get("provider"), Owner: text("owner"),
+		Q: text("q"), Status: q.Get("status"), Health: q.Get("health"), Template: q.Get("template"), Provider: q.Get("provider"), Owner: text("owner"), Shared: q.Get("shared"),
 		Label: text("label"), Lease: text("lease"), Sort: q.Get("sort"), After: q.Get("after"), Before: q.Get("before"), Limit: q.Get("limit"),
 	}
 	// Links to what is pending or failed choose that of the facet.
@@ -38,9 +38,12 @@ func readListQuery(q url.Values) listQuery {
 // terminated says that the list is the history of what was deleted.
 func (q listQuery) terminated() bool { return q.Status == string(loom.ClusterTerminated) }
 
+// shared says that the list is what others shared.
+func (q listQuery) shared() bool { return q.Shared == "true" }
+
 // filters are the parts that say which clusters are listed.
 func (q listQuery) filters() []string {
-	return []string{"q", q.Q, "status", q.Status, "health", q.Health, "template", q.Template, "provider", q.Provider, "owner", q.Owner, "label", q.Label, "lease", q.Lease}
+	return []string{"q", q.Q, "status", q.Status, "health", q.Health, "template", q.Template, "provider", q.Provider, "owner", q.Owner, "shared", q.Shared, "label", q.Label, "lease", q.Lease}
 }
 
 func (q listQuery) pairs() []string {
@@ -77,7 +80,7 @@ func (q listQuery) search() string {
 func (q listQuery) input(rows int) clusters.ListInput {
 	in := clusters.ListInput{
 		Page:     loom.Page{Limit: rows, After: q.After, Before: q.Before, Sort: q.Sort},
-		Template: q.Template, Provider: q.Provider, Owner: q.Owner, Q: q.search(),
+		Template: q.Template, Provider: q.Provider, Owner: q.Owner, Shared: q.shared(), Q: q.search(),
 	}
 	in.Statuses = q.statuses()
 	switch q.Health {
@@ -104,9 +107,9 @@ func (s *Server) clusterList(w http.ResponseWriter, r *http.Request, actor loom.
 	q := readListQuery(r.URL.Query())
 	status := http.StatusOK
 	m := clusterview.ListModel{
-		Q: q.Q, MayCreate: actor.MayAtAll(loom.Create) == nil, Filtered: q.filtered(), ClearHref: listURL(listQuery{Status: q.scopeStatus(), Sort: q.Sort, Limit: q.Limit}),
+		Q: q.Q, MayCreate: actor.MayAtAll(loom.Create) == nil, Filtered: q.filtered(), ClearHref: listURL(q.unfiltered()),
 	}
-	for _, h := range []clusterview.HiddenField{{Name: "limit", Value: q.Limit}, {Name: "status", Value: q.Status}, {Name: "sort", Value: q.Sort}, {Name: "owner", Value: q.Owner}, {Name: "provider", Value: q.Provider}} {
+	for _, h := range []clusterview.HiddenField{{Name: "limit", Value: q.Limit}, {Name: "status", Value: q.Status}, {Name: "sort", Value: q.Sort}, {Name: "owner", Value: q.Owner}, {Name: "shared", Value: q.Shared}, {Name: "provider", Value: q.Provider}} {
 		if h.Value != "" {
 			m.Hidden = append(m.Hidden, h)
 		}
@@ -118,7 +121,7 @@ func (s *Server) clusterList(w http.ResponseWriter, r *http.Request, actor loom.
 	list, err := s.Clusters.Clusters(r.Context(), actor, q.input(s.PageRows(r)))
 	var counts clusters.Counts
 	if err == nil {
-		counts, err = s.Clusters.Count(r.Context(), actor, clusters.CountInput{Statuses: q.statuses(), Owner: q.Owner, Q: q.Q, Health: q.Health, Template: q.Template, Label: q.Label, Lease: q.Lease})
+		counts, err = s.Clusters.Count(r.Context(), actor, clusters.CountInput{Statuses: q.statuses(), Owner: q.Owner, Shared: q.shared(), Q: q.Q, Health: q.Health, Template: q.Template, Label: q.Label, Lease: q.Lease})
 	}
 	if e := loom.AsError(err); err != nil && e.Kind == loom.Invalid {
 		// A wrong filter keeps the page, with the message where it was typed.
@@ -143,33 +146,39 @@ func (s *Server) clusterList(w http.ResponseWriter, r *http.Request, actor loom.
 	return s.Render(w, r, actor, status, frame, clusterview.ListPage(m))
 }
 
-// scopeStatus is the status that belongs to the scope of the list.
-func (q listQuery) scopeStatus() string {
+// unfiltered is the same list without what narrows it.
+func (q listQuery) unfiltered() listQuery {
+	all := listQuery{Shared: q.Shared, Sort: q.Sort, Limit: q.Limit}
 	if q.terminated() {
-		return q.Status
+		all.Status = q.Status
 	}
-	return ""
+	return all
 }
 
-// scopeTabs are the scopes of the list: one's own clusters where others are seen as well, all,
-// and the history of those that were deleted.
+// scopeTabs are the scopes of the list: one's own clusters where others are seen as well, what
+// others shared, all, and the history of those that were deleted.
 func scopeTabs(q listQuery, actor loom.Actor, counts clusters.Counts) []ui.Tab {
 	mine := string(actor.User)
 	to := q.first()
-	to.Status = ""
+	to.Status, to.Shared = "", ""
 	own, all := to, to
 	own.Owner = mine
 	if q.Owner == mine {
 		all.Owner = ""
 	}
+	shared := all
+	shared.Shared = "true"
 	gone := all
 	gone.Status, gone.Health, gone.Lease = string(loom.ClusterTerminated), "", ""
 	tabs := []ui.Tab{
-		{Label: "All", Href: listURL(all), Count: countText(counts.All), Current: !q.terminated() && q.Owner != mine},
+		{Label: "All", Href: listURL(all), Count: countText(counts.All), Current: !q.terminated() && !q.shared() && q.Owner != mine},
 		{Label: "Terminated", Href: listURL(gone), Count: countText(counts.Terminated), Current: q.terminated()},
 	}
+	if slices.ContainsFunc(actor.Grants, loom.Grant.Shares) {
+		tabs = append([]ui.Tab{{Label: "Shared with me", Href: listURL(shared), Count: countText(counts.Shared), Current: !q.terminated() && q.shared()}}, tabs...)
+	}
 	if seesOthers(actor) {
-		tabs = append([]ui.Tab{{Label: "Mine", Href: listURL(own), Count: countText(counts.Mine), Current: !q.terminated() && q.Owner == mine}}, tabs...)
+		tabs = append([]ui.Tab{{Label: "Mine", Href: listURL(own), Count: countText(counts.Mine), Current: !q.terminated() && !q.shared() && q.Owner == mine}}, tabs...)
 	}
 	return tabs
 }
@@ -320,9 +329,11 @@ func emptyList(q listQuery) ui.EmptyModel {
 	create := ui.ButtonModel{Label: "New cluster", Icon: "plus", Href: route.ClusterNew()}
 	switch {
 	case q.filtered():
-		return ui.EmptyModel{Icon: "search", Text: "No matches.", More: "Clear filters", MoreHref: listURL(listQuery{Status: q.scopeStatus(), Sort: q.Sort, Limit: q.Limit})}
+		return ui.EmptyModel{Icon: "search", Text: "No matches.", More: "Clear filters", MoreHref: listURL(q.unfiltered())}
 	case q.terminated():
 		return ui.EmptyModel{Icon: "square", Text: "No clusters deleted yet."}
+	case q.shared():
+		return ui.EmptyModel{Icon: "cluster", Text: "No clusters of others are shared with you."}
 	}
 	return ui.EmptyModel{Icon: "cluster", Text: "No clusters yet. A cluster is a set of nodes made from a template.", Action: create}
 }
