@@ -71,9 +71,11 @@ func (r bindingRow) binding() loom.Binding {
 
 // BindingFilter narrows the bindings of a tenant; empty fields do not filter.
 type BindingFilter struct {
-	ID       int64
-	User     loom.UserID
-	Group    int64
+	ID    int64
+	User  loom.UserID
+	Group int64
+	// Holder has the roles, given to him or to a group of his.
+	Holder   loom.UserID
 	Role     loom.Role
 	Template string
 	Cluster  loom.ClusterID
@@ -101,6 +103,10 @@ func (f *BindingFilter) where(b *binder, tenant loom.TenantID) []string {
 	add(f.ID != 0, "b.id = ", f.ID)
 	add(f.User != "", "b.user_id = ", f.User)
 	add(f.Group != 0, "b.group_id = ", f.Group)
+	if f.Holder != "" {
+		holder := b.add(f.Holder)
+		conditions = append(conditions, "(b.user_id = "+holder+" OR b.group_id IN (SELECT m.group_id FROM group_members m WHERE m.tenant_id = b.tenant_id AND m.user_id = "+holder+"))")
+	}
 	add(f.Role != "", "b.role = ", f.Role)
 	add(f.Template != "", "b.template = ", f.Template)
 	add(f.Cluster != 0, "b.cluster_id = ", int64(f.Cluster))

@@ -3,6 +3,7 @@ package web_test
 import (
 	"fmt"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -103,6 +104,87 @@ func TestPagesOfAPublisher(t *testing.T) {
 	w.get("ben", route.AdminKind(loom.KindTemplate)).is(200, "web-cluster")
 	w.get("ben", route.ClusterNew()).is(403)
 	w.get("ben", route.AdminUsers()).is(403)
+}
+
+// TestSharedWithMe: what others shared is a list of its own, also for somebody who sees all of the tenant.
+func TestSharedWithMe(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	w.colleague()
+	shop := w.active("shop", 2)
+	w.active("forge", 2)
+	w.get("ben", route.Clusters()).is(200).lacks("Shared with me")
+	w.bind(account.BindingInput{User: "ben", Role: loom.RoleReader, Cluster: shop})
+	counted := regexp.MustCompile(`Shared with me\s*<span class="c-count">1</span>`)
+	for _, all := range []bool{false, true} {
+		if all {
+			w.bind(account.BindingInput{User: "ben", Role: loom.RoleReader})
+			w.get("ben", route.Clusters()).is(200, "shop", "forge")
+		}
+		list := w.get("ben", route.Clusters()+"?shared=true").is(200, "shop").lacks("forge")
+		if !counted.MatchString(list.Body) {
+			t.Error("the tab does not count what is shared")
+		}
+	}
+	w.get("ben", route.Clusters()+"?shared=true&q=zzz").is(200, "No matches.", `href="/clusters?shared=true">Clear filters`)
+	w.db.MustExec(`UPDATE clusters SET owner_id = 'ben' WHERE id = $1`, int64(shop))
+	w.get("ben", route.Clusters()+"?shared=true").is(200, "No clusters of others are shared with you.")
+}
+
+// TestRolesOfAUser: the page of a user says each role that he has, where it holds and whence it comes.
+func TestRolesOfAUser(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	w.colleague()
+	shop := w.active("shop", 2)
+	rows := func() []string {
+		t.Helper()
+		body := w.get("admin", route.AdminUser("ben")).is(200).main()
+		_, table, _ := strings.Cut(body, `id="roles-rows"`)
+		table, _, _ = strings.Cut(table, "</tbody>")
+		var rows []string
+		for _, row := range strings.Split(table, "<tr>")[1:] {
+			rows = append(rows, strings.Join(strings.Fields(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(row, " ")), " "))
+		}
+		return rows
+	}
+	if got := rows(); len(got) != 1 || got[0] != "User creates clusters All of the tenant The user&#39;s own" {
+		t.Errorf("roles of a user: %q", got)
+	}
+	name := "Team web"
+	g, err := w.accounts.CreateGroup(w.ctx, w.actor("admin"), account.GroupInput{Name: &name})
+	w.must(err)
+	w.must(w.accounts.AddMember(w.ctx, w.actor("admin"), g.ID, "ben"))
+	w.bind(account.BindingInput{Group: g.ID, Role: loom.RoleOperator, Template: "web-cluster"})
+	w.bind(account.BindingInput{User: "ben", Role: loom.RoleReader, Cluster: shop})
+	w.bind(account.BindingInput{User: "ana", Role: loom.RolePublisher})
+	w.db.MustExec(`UPDATE users SET role = 'none' WHERE id = 'ben'`)
+	got := rows()
+	if len(got) != 2 || !strings.HasPrefix(got[0], "Reader sees clusters Cluster shop") || !strings.Contains(got[0], "Given by admin") || got[1] != "Operator sees and changes clusters Clusters of web-cluster Group Team web" {
+		t.Errorf("roles by bindings: %q", got)
+	}
+	w.db.MustExec(`DELETE FROM role_bindings`)
+	w.get("admin", route.AdminUser("ben")).is(200, "No roles, so the user can&#39;t sign in.", ">Team web</a>")
+}
+
+// TestHeadsKeepDeleteInTheMenu: no page about a thing has Delete among the buttons of its head, and
+// at most one button of a page is filled.
+func TestHeadsKeepDeleteInTheMenu(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	w.colleague()
+	name := "Team web"
+	g, err := w.accounts.CreateGroup(w.ctx, w.actor("admin"), account.GroupInput{Name: &name})
+	w.must(err)
+	for _, path := range []string{route.AdminGroup(g.ID), route.AdminUser("ben")} {
+		body := w.get("admin", path).is(200, `class="c-menu-item"`, path+"/delete").main()
+		if regexp.MustCompile(`class="c-button"[^>]*href="` + path + `/delete"`).MatchString(body) {
+			t.Errorf("%s: Delete is a button", path)
+		}
+		if n := strings.Count(body, `data-kind="primary"`); n > 1 {
+			t.Errorf("%s has %d primary buttons", path, n)
+		}
+	}
 }
 
 // colleague makes the user ben, who is signed in.

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,6 +24,9 @@ func TestTenantTabs(t *testing.T) {
 			if !regexp.MustCompile(`^/(system|static|docs)\b`).MatchString(found[1]) {
 				t.Errorf("%s leads to %s", at+tab, found[1])
 			}
+		}
+		if button := regexp.MustCompile(`<a\s+class="c-button"[^>]*href="` + at + `/delete"`); button.MatchString(body) || !strings.Contains(body, at+"/delete") {
+			t.Errorf("%s: Delete is not in the menu", at+tab)
 		}
 		r.signedIn("demo", "admin").get(at+tab).shows(t, 403)
 		v.get("/system/tenants/nowhere"+tab).shows(t, 404)

@@ -107,6 +107,7 @@ func (w *walker) walkTenant(hands browser.Hands) {
 	hands.Fill("a quota", "input[name=maxNodes]", "7")
 	hands.Activate("save", submit(at))
 	b.WaitText("0 of 7")
+	hands.Activate("the menu", "button[popovertarget=page-menu]")
 	hands.Activate("delete", "a[href='"+route.SystemTenantDelete("walked")+"']")
 	b.WaitFor("input[name=confirm]")
 	if w.scripts {

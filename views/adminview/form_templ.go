@@ -89,7 +89,7 @@ func Form(m FormModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Button(ui.ButtonModel{Label: m.Button, Busy: m.Busy, Kind: ui.Primary, Submit: true}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Button(ui.ButtonModel{Label: m.Button, Busy: m.Busy, Kind: m.kind(), Submit: true}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -17,6 +17,8 @@ type PageModel struct {
 	// Intro is a sentence or two about what the page is for.
 	Intro   string
 	Actions []ui.ButtonModel
+	// Menu is what is done besides; Delete comes last.
+	Menu []ui.MenuItem
 	// Tabs are links to the parts of an object; TabsLabel names them.
 	TabsLabel string
 	Tabs      []ui.Tab
@@ -114,8 +116,17 @@ type FormModel struct {
 	Parts  []templ.Component
 	// Button says what happens, Busy the same while it does.
 	Button, Busy string
+	// Secondary leaves the filled button to another form of the page.
+	Secondary bool
 	// Cancel leads back; without it there is no such link.
 	Cancel string
+}
+
+func (m FormModel) kind() ui.ButtonKind {
+	if m.Secondary {
+		return ui.Secondary
+	}
+	return ui.Primary
 }
 
 // ConfirmModel asks before something is done. With Type, a name must be typed.

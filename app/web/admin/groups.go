@@ -144,7 +144,7 @@ func (s *Server) groupPage(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	if err != nil {
 		return err
 	}
-	bindings, err := s.Accounts.ListBindings(r.Context(), actor, account.BindingFilter{Group: g.ID}, loom.Page{Limit: 500})
+	bindings, err := s.Accounts.ListBindings(r.Context(), actor, account.BindingFilter{Group: g.ID}, loom.Page{Limit: maxRoles})
 	if err != nil {
 		return err
 	}
@@ -153,19 +153,22 @@ func (s *Server) groupPage(w http.ResponseWriter, r *http.Request, actor loom.Ac
 		change(&forms)
 	}
 	at := "/v2/groups/" + strconv.FormatInt(g.ID, 10)
-	m := adminview.PageModel{Title: g.Name, Intro: g.Description, Actions: []ui.ButtonModel{page.Opening("Delete", "", route.AdminGroupVerb(g.ID, "delete"), ui.Danger)},
+	m := adminview.PageModel{Title: g.Name, Intro: g.Description, Menu: []ui.MenuItem{page.Deleting(route.AdminGroupVerb(g.ID, "delete"))},
 		Calls: []ui.JSONCall{page.Call("read", http.MethodGet, at, ""), page.Call("add a member", http.MethodPut, at+"/members/eve", ""),
 			page.Call("give a role", http.MethodPost, "/v2/bindings", `{"group":"`+strconv.FormatInt(g.ID, 10)+`","role":"operator"}`)}}
 	inline := func(e form.Edit, verb, button, busy string) templ.Component {
 		shown := e.Shown()
-		return adminview.Form(adminview.FormModel{Action: route.AdminGroupVerb(g.ID, strings.Fields(verb)...), Errors: shown.Errors, Button: button, Busy: busy, Parts: shown.Parts()})
+		return adminview.Form(adminview.FormModel{Action: route.AdminGroupVerb(g.ID, strings.Fields(verb)...), Errors: shown.Errors, Button: button, Busy: busy, Secondary: verb != verbMembers, Parts: shown.Parts()})
 	}
 	m.Parts = append(m.Parts,
-		adminview.Card("members-title", "Members", s.memberTable(g, members), inline(forms.member, "members", "Add member", "Adding…")),
+		adminview.Card("members-title", "Members", s.memberTable(g, members), inline(forms.member, verbMembers, "Add member", "Adding…")),
 		adminview.Card("roles-title", "Roles", s.roleTable(bindings.Items, route.AdminGroupVerb(g.ID, "roles", "remove")), inline(forms.role, "roles", "Give role", "Giving…")),
 		adminview.Card("edit-title", "Change", inline(forms.edit, "", "Save", "Saving…")))
 	return s.Sheet(w, r, actor, status, groupFrame(g.Name, ui.Crumb{Label: g.Name}), m)
 }
+
+// verbMembers adds a member, which is what people open a group for.
+const verbMembers = "members"
 
 func (s *Server) memberTable(g loom.Group, members account.MemberList) templ.Component {
 	m := adminview.TableModel{ID: "members", Caption: "Members of " + g.Name, Now: s.Now(), Columns: []ui.Column{{Label: "User"}, {Label: "Name"}, {Label: "Added"}, {Label: "Actions", LabelHidden: true}},

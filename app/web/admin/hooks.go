@@ -54,8 +54,8 @@ func (s *Server) hookPage(w http.ResponseWriter, r *http.Request, actor loom.Act
 		return err
 	}
 	state := hookState(h)
-	m := adminview.PageModel{Title: h.Name, State: &state, Actions: []ui.ButtonModel{
-		{Label: "Edit", Small: true, Href: route.AdminHookVerb(h.ID, "edit")}, page.Opening("Delete", "", route.AdminHookVerb(h.ID, "delete"), ui.Danger)},
+	m := adminview.PageModel{Title: h.Name, State: &state, Actions: []ui.ButtonModel{{Label: "Edit", Icon: "edit", Kind: ui.Primary, Href: route.AdminHookVerb(h.ID, "edit")}},
+		Menu:  []ui.MenuItem{page.Deleting(route.AdminHookVerb(h.ID, "delete"))},
 		Calls: []ui.JSONCall{page.Call("read", http.MethodGet, "/v2/hooks/"+itoa(h.ID), ""), page.Call("deliveries", http.MethodGet, "/v2/hooks/"+itoa(h.ID)+"/deliveries", "")}}
 	if !h.Enabled {
 		m.Banners = []ui.BannerModel{{Tone: ui.ToneHold, Text: hookIsOff, Action: "Edit", ActionHref: route.AdminHookVerb(h.ID, "edit")}}

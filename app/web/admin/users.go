@@ -63,35 +63,39 @@ func (s *Server) userPage(w http.ResponseWriter, r *http.Request, actor loom.Act
 		given = &e
 	}
 	shown := given.Shown()
+	roles, err := s.Accounts.ListBindings(r.Context(), actor, account.BindingFilter{Holder: u.ID}, loom.Page{Limit: maxRoles})
+	if err != nil {
+		return err
+	}
 	m := adminview.PageModel{
-		Title: string(u.ID), Actions: userActions(actor, u),
+		Title: string(u.ID),
 		Calls: []ui.JSONCall{page.Call("read", http.MethodGet, "/v2/users/"+string(u.ID), ""), page.Call("change", http.MethodPatch, "/v2/users/"+string(u.ID), `{"displayName":"Eve"}`)},
 	}
+	m.Actions, m.Menu = userActions(actor, u)
 	if u.Disabled {
 		m.State = &disabledState
 	}
 	if top != nil {
 		m.Parts = append(m.Parts, top)
 	}
-	m.Parts = append(m.Parts, s.userFacts(u, groups), adminview.Card("edit-title", "Change",
+	m.Parts = append(m.Parts, s.userFacts(u, groups), s.userRoles(u.User, roles), adminview.Card("edit-title", "Change",
 		adminview.Form(adminview.FormModel{Action: route.AdminUser(u.ID), Errors: shown.Errors, Button: "Save", Busy: "Saving…", Parts: shown.Parts()})),
-
 		s.userTokens(u.ID, tokens), s.userSessions(u.ID, sessions))
 	return s.Sheet(w, r, actor, status, userFrame(u.ID, ""), m)
 }
 
 func (s *Server) userFacts(u loom.UserSummary, groups []loom.Group) templ.Component {
 	facts := []ui.Def{
-		{Term: "Role", Text: page.Capital(string(u.Role))}, {Term: "Clusters", Value: adminview.Link(strconv.Itoa(u.Clusters), route.Query(route.Clusters(), "owner", string(u.ID)))},
+		{Term: "Clusters", Value: adminview.Link(strconv.Itoa(u.Clusters), route.Query(route.Clusters(), "owner", string(u.ID)))},
 		{Term: "SSH keys", Text: strconv.Itoa(len(u.SSHKeys))}, {Term: "Last seen", Value: ui.Time(u.LastSeen, s.Now())}, {Term: "Created", Value: ui.Time(u.Created, s.Now())},
 		{Term: "Activity", Value: adminview.Link("Audit log", route.Query(route.AdminAudit(), "actor", string(u.ID)))},
 	}
 	if len(groups) > 0 {
-		var names []string
+		var links []ui.Tab
 		for _, g := range groups {
-			names = append(names, g.Name)
+			links = append(links, ui.Tab{Label: g.Name, Href: route.AdminGroup(g.ID)})
 		}
-		facts = append(facts, ui.Def{Term: "Groups", Text: strings.Join(names, ", ")})
+		facts = append(facts, ui.Def{Term: "Groups", Value: adminview.Links(links)})
 	}
 	if u.PasswordChange == loom.PasswordRequired {
 		facts = append(facts, ui.Def{Term: "Password", Text: "To be changed at the next sign-in"})
@@ -99,23 +103,49 @@ func (s *Server) userFacts(u loom.UserSummary, groups []loom.Group) templ.Compon
 	return ui.Definitions(facts)
 }
 
-// userActions are what an administrator does to somebody else.
-func userActions(actor loom.Actor, u loom.UserSummary) []ui.ButtonModel {
-	if u.ID == actor.User {
-		return []ui.ButtonModel{{Label: "Your account", Icon: "user", Href: route.Account()}}
+// maxRoles is how many roles by bindings the page of a user, or of a group, shows.
+const maxRoles = 500
+
+// userRoles lists what a user may do, and whence.
+func (s *Server) userRoles(u loom.User, bound account.BindingList) templ.Component {
+	m := adminview.TableModel{ID: "roles", Caption: "Roles", ShowCaption: true, Now: s.Now(), Columns: []ui.Column{{Label: "Role"}, {Label: "For"}, {Label: "From"}},
+		Empty: ui.EmptyModel{Icon: "key", Text: "No roles, so the user can't sign in. Choose one below, or add the user to a group."}}
+	row := func(role loom.Role, place, from adminview.Cell) {
+		m.Rows = append(m.Rows, []adminview.Cell{{Text: page.Capital(string(role)), Sub: roleHelp[role]}, place, from})
 	}
-	reset := page.Opening("New password", "", route.AdminUserVerb(u.ID, "password"), ui.Secondary)
-	if u.Disabled {
-		reset = page.Opening("Enable", "", route.AdminUserVerb(u.ID, "enable"), ui.Secondary)
+	if u.Role.Stored() != loom.RoleNone {
+		row(u.Role, grantWords(loom.Binding{}), adminview.Cell{Text: "The user's own"})
 	}
-	actions := []ui.ButtonModel{reset}
-	if u.ID != loom.AdminUser {
-		if !u.Disabled {
-			actions = append(actions, page.Opening("Disable", "", route.AdminUserVerb(u.ID, "disable"), ui.Danger))
+	for _, b := range bound.Items {
+		from := adminview.Cell{Text: "Given by " + string(b.CreatedBy), Time: b.Created}
+		if b.Group != 0 {
+			from = adminview.Cell{Text: "Group " + b.GroupName, Href: route.AdminGroup(b.Group)}
 		}
-		actions = append(actions, page.Opening("Delete", "", route.AdminUserVerb(u.ID, "delete"), ui.Danger))
+		row(b.Role, grantWords(b), from)
 	}
-	return actions
+	if bound.Next != "" {
+		m.Pages.Text = "The first " + strconv.Itoa(maxRoles)
+	}
+	return adminview.Table(m)
+}
+
+// userActions are what an administrator does to somebody else.
+func userActions(actor loom.Actor, u loom.UserSummary) (actions []ui.ButtonModel, menu []ui.MenuItem) {
+	switch {
+	case u.ID == actor.User:
+		return []ui.ButtonModel{{Label: "Your account", Icon: "user", Href: route.Account()}}, nil
+	case u.Disabled:
+		actions = []ui.ButtonModel{page.Opening("Enable", "", route.AdminUserVerb(u.ID, "enable"), ui.Secondary)}
+	default:
+		actions = []ui.ButtonModel{page.Opening("New password", "", route.AdminUserVerb(u.ID, "password"), ui.Secondary)}
+	}
+	if u.ID == loom.AdminUser {
+		return actions, nil
+	}
+	if !u.Disabled {
+		menu = append(menu, page.Asking("Disable", "ban", route.AdminUserVerb(u.ID, "disable")))
+	}
+	return actions, append(menu, page.Deleting(route.AdminUserVerb(u.ID, "delete")))
 }
 
 // userFields are those that a form of a user has besides.

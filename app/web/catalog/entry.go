@@ -62,14 +62,14 @@ func entryHead(kind loom.EntityKind, entry loom.Entry, tab string) adminview.Hea
 
 // entryMenu is what is done to an entry besides editing it.
 func entryMenu(kind loom.EntityKind, entry loom.Entry) []ui.MenuItem {
-	name, remove := entry.Meta().Name, route.AdminEntryDelete(kind, entry.Meta().Name)
+	name := entry.Meta().Name
 	deprecate := ui.MenuItem{Label: "Deprecate", Icon: "ban", Post: route.Query(adminview.EntryDeprecate(kind, name), adminview.FieldDeprecated, "true")}
 	if entry.Meta().Deprecated {
 		deprecate = ui.MenuItem{Label: "Undeprecate", Icon: "check", Post: route.Query(adminview.EntryDeprecate(kind, name), adminview.FieldDeprecated, "false")}
 	}
 	items := []ui.MenuItem{
 		{Label: "Duplicate", Icon: "copy", Href: adminview.Duplicate(kind, name)}, {Label: "Export", Icon: "download", Href: adminview.EntryExport(kind, name), Attrs: templ.Attributes{"download": true}},
-		deprecate, {Label: "Delete", Icon: "trash", Href: remove, Danger: true, Divider: true, Attrs: ui.OpensDialog(remove)},
+		deprecate, page.Deleting(route.AdminEntryDelete(kind, name)),
 	}
 	if kind.Releasable() {
 		items = append([]ui.MenuItem{{Label: "Roll out", Icon: "branch", Href: route.AdminRolloutNew("entry", string(kind), "name", name, "version", strconv.Itoa(entry.Meta().Version))}}, items...)

@@ -121,6 +121,18 @@ func Opening(label, about, href string, kind ui.ButtonKind) ui.ButtonModel {
 	return ui.ButtonModel{Label: label, Kind: kind, Small: true, Href: href, Attrs: attrs}
 }
 
+// Asking is an entry of a menu that asks in a dialog, or in a page without scripts, before it does something.
+func Asking(label, icon, href string) ui.MenuItem {
+	return ui.MenuItem{Label: label, Icon: icon, Href: href, Attrs: ui.OpensDialog(href)}
+}
+
+// Deleting is the last entry of a menu, which asks before it deletes.
+func Deleting(href string) ui.MenuItem {
+	item := Asking("Delete", "trash", href)
+	item.Danger, item.Divider = true, true
+	return item
+}
+
 // Field is a field of a form with its error.
 func Field(m ui.FieldModel, errs ui.FormErrors) templ.Component {
 	m.Error = errs.For(m.Name)

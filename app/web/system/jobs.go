@@ -123,15 +123,14 @@ func (s *Server) systemJob(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	}
 	state := jobStates[j.State]
 	m := adminview.PageModel{Title: "River job " + strconv.FormatInt(j.ID, 10), State: &state}
-	about := func(verb string) string { return page.Capital(verb) + " River job " + strconv.FormatInt(j.ID, 10) }
-	for _, a := range []struct {
-		verb string
-		may  bool
-		kind ui.ButtonKind
-	}{{"retry", processes.MayRetry(j), ui.Secondary}, {"cancel", processes.MayCancel(j), ui.Danger}, {"delete", processes.MayDelete(j), ui.Danger}} {
-		if a.may {
-			m.Actions = append(m.Actions, page.Opening(page.Capital(a.verb), about(a.verb), route.SystemJobVerb(j.ID, a.verb), a.kind))
-		}
+	if processes.MayRetry(j) {
+		m.Actions = []ui.ButtonModel{page.Opening("Retry", "Retry "+m.Title, route.SystemJobVerb(j.ID, "retry"), ui.Secondary)}
+	}
+	if processes.MayCancel(j) {
+		m.Menu = append(m.Menu, page.Asking("Cancel", "ban", route.SystemJobVerb(j.ID, "cancel")))
+	}
+	if processes.MayDelete(j) {
+		m.Menu = append(m.Menu, page.Deleting(route.SystemJobVerb(j.ID, "delete")))
 	}
 	when := func(term string, d ui.Def) ui.Def { d.Term = term; return d }
 	facts := []ui.Def{{Term: "Kind", Text: j.Kind, Mono: true}, {Term: "Queue", Text: j.Queue, Mono: true}, {Term: "Attempts", Text: strconv.Itoa(j.Attempt) + " of " + strconv.Itoa(j.MaxAttempts)},

@@ -38,7 +38,10 @@ func tenantTabs(name, here string) []ui.Tab {
 func (s *Server) tenantSheet(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, t loom.Tenant, tab string, m adminview.PageModel) error {
 	m.Title, m.TabsLabel, m.Tabs = t.Name, "Tenant "+t.Name, tenantTabs(t.Name, tab)
 	if t.ID != loom.SuperTenant {
-		m.Actions = append(m.Actions, page.Opening("Act as administrator", "", route.SystemActAs(t.Name), ui.Secondary), ui.ButtonModel{Label: "Delete", Kind: ui.Danger, Small: true, Href: route.SystemTenantDelete(t.Name)})
+		m.Actions = append(m.Actions, page.Opening("Act as administrator", "", route.SystemActAs(t.Name), ui.Secondary))
+		remove := page.Deleting(route.SystemTenantDelete(t.Name))
+		remove.Attrs = nil // it lists nodes, which no dialog has room for
+		m.Menu = append(m.Menu, remove)
 		if t.Workers == 0 {
 			m.Banners = append(m.Banners, ui.BannerModel{Tone: ui.ToneWarn, Text: "The tenant has no workers, so none of its tasks run.", Action: "Give it workers", ActionHref: route.SystemTenantTab(t.Name, tabQuotas)})
 		}
@@ -69,10 +72,12 @@ func (s *Server) systemTenant(w http.ResponseWriter, r *http.Request, actor loom
 	use, work, queue := uses[t.ID], shares(shortage)[t.ID], queuesByName(counts)[t.Name]
 	m := adminview.PageModel{Intro: t.Description, Calls: []ui.JSONCall{page.Call("read", http.MethodGet, "/v2/tenants/"+t.Name, "")}}
 	waits := processes.Queue{Name: processes.TenantQueue(t.ID), Tenant: t.Name, Paused: work.Paused}
-	m.Actions = []ui.ButtonModel{page.Opening(queueButton(waits).Label+" queue", "", queueButton(waits).Href, ui.Secondary)}
+	pause := page.Asking("Pause queue", "pause", queueButton(waits).Href)
 	if waits.IsPaused() {
+		pause.Label, pause.Icon = "Resume queue", "play"
 		m.Banners = []ui.BannerModel{{Tone: ui.ToneHold, Text: "The queue of the tenant is paused " + s.pausedText(r, waits.Paused) + ". Running tasks continue; new ones wait."}}
 	}
+	m.Menu = []ui.MenuItem{pause}
 	m.Parts = []templ.Component{
 		ui.Definitions(append([]ui.Def{
 			{Term: "Workers", Text: strconv.Itoa(work.Assigned) + " of " + strconv.Itoa(t.Workers) + " assigned, " + strconv.Itoa(work.Busy) + " busy"}, {Term: "Tasks that wait", Text: strconv.Itoa(queue.Waiting)},
