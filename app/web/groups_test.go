@@ -56,7 +56,7 @@ func TestAccessInPages(t *testing.T) {
 	at := route.ClusterAccess(id)
 	w.get("ben", at).is(404)
 	w.get("ana", route.Cluster(id)).is(200, `href="`+at+`"`)
-	w.get("ana", at).is(200, "Access to shop", "Owner", "Share", "Change owner")
+	w.get("ana", at).is(200, "shop", `href="`+at+`" aria-current="page"`, "Owner", "Share", "Change owner")
 	w.post("ana", at, url.Values{"user": {"nobody"}, "role": {"reader"}}).is(422, "The cluster was not shared.", "There is no user with this id who can sign in.", `value="nobody"`)
 	w.post("ana", at, url.Values{"role": {"reader"}}).is(422, "Name a user or a group.")
 	w.post("ana", at, url.Values{"user": {"ben"}, "role": {"reader"}}).goesTo(`^` + at + `$`)

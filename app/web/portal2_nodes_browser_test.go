@@ -19,6 +19,7 @@ func TestNodesAreGroupedByServices(t *testing.T) {
 	id := w.active("shop", 3)
 	v := w.cluster(id)
 	w.db.MustExec(`INSERT INTO node_load (node_id, incarnation, slot, points) SELECT id, incarnation, floor(extract(epoch FROM now()) / 300)::bigint - 1, decode(repeat('0c2030', 12), 'hex') FROM nodes WHERE cluster_id = $1`, int64(id))
+	w.db.MustExec(`UPDATE nodes SET ipaddresses = '{"access_v4": "10.134.100.122"}' WHERE id = $1::uuid`, v.Nodes[2].ID) // which makes the columns of its set wider
 	for _, width := range []int{390, 1440} {
 		b, base := w.browse(t, "ana", browser.Options{Width: width})
 		b.Open(base + route.ClusterNodes(id))
@@ -32,6 +33,9 @@ func TestNodesAreGroupedByServices(t *testing.T) {
 			}
 		}
 		if width == 1440 {
+			if columns := runOn(b, `new Set([...document.querySelectorAll(".c-set table")].map((t) => [...t.querySelectorAll("th[scope=col]")].map((h) => Math.round(h.getBoundingClientRect().left)).join())).size`); columns != "1" {
+				t.Errorf("the sets have %s kinds of columns", columns)
+			}
 			if text := runOn(b, `document.querySelector("[data-nodes] .c-spark").textContent.trim()`); text != "12 %" {
 				t.Errorf("the CPU is %q", text)
 			}

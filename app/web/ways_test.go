@@ -125,6 +125,20 @@ func TestWaitingTasksHaveButtons(t *testing.T) {
 	w.get("ana", route.Operation(ref)).is(200, "Task "+strconv.Itoa(at.Number)+" does not wait for a retry")
 }
 
+// TestNodesOfAFailedCreate: a create that failed before the first machine leaves no list of nodes that do not exist.
+func TestNodesOfAFailedCreate(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	ref := w.create("shop-front", 2)
+	at := route.ClusterNodes(ref.Cluster)
+	w.get("ana", at).is(200, "Planned") // it may still create them
+	w.db.MustExec(`UPDATE operations SET status = 'failed', message = 'No machine: the quota is used up.', started_at = now(), ended_at = now()`)
+	w.db.MustExec(`UPDATE clusters SET status = 'incomplete'`)
+	w.get("ana", at).is(200, "No nodes were created. No machine: the quota is used up.", `href="`+route.OperationRetry(ref, nil, nil, true)+`"`).lacks("Planned", "Download key")
+	w.db.MustExec(`UPDATE nodes SET state = 'failed' WHERE number = 1000`)
+	w.get("ana", at).is(200, "Planned").lacks("No nodes were created")
+}
+
 // A refused operation says who refused it and why, and can be asked for again; there is nothing else to
 // do about it.
 func TestRefusedIsAskedForAgain(t *testing.T) {
@@ -140,6 +154,7 @@ func TestRefusedIsAskedForAgain(t *testing.T) {
 	at := route.Operation(ref)
 	w.get("ana", at).is(200, "The hook “freeze” refused: not on Fridays", ">Request again<").lacks(">Retry<", ">Roll back<")
 	w.get("ana", route.Cluster(ref.Cluster)).is(200, "Refused", ">Request again<", ">Duplicate<").lacks("Terminated<", "Planned")
+	w.get("ana", route.ClusterNodes(ref.Cluster)).is(200, "No nodes were created. The hook “freeze” refused: not on Fridays", ">Request again<", `href="`+at+`"`).lacks("Planned", "Download key")
 	again := w.press("ana", at, "Request again").goesTo(`/clusters/.*/operations/1`)
 	if again == at {
 		t.Errorf("it leads to %s", again)

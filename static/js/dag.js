@@ -43,4 +43,8 @@ export function enhance(dag) {
   const first = dag.querySelector('.is-failed') ?? dag.querySelector('.is-retry, .is-running');
   const past = first ? first.getBoundingClientRect().bottom - dag.getBoundingClientRect().bottom : -1;
   if (past > 0) dag.scrollTop += past + dag.clientHeight / 2;
+
+  // A picture wider than its box begins with the service that it is about.
+  const middle = dag.querySelector('.is-middle')?.getBoundingClientRect(), box = dag.getBoundingClientRect();
+  if (middle && middle.right > box.right) dag.scrollLeft += (middle.left + middle.right - box.left - box.right) / 2;
 }

@@ -10,7 +10,6 @@ import (
 // AccessModel is the page of who may do what with a cluster.
 type AccessModel struct {
 	Cluster loom.ClusterID
-	Name    string
 	Owner   loom.UserID
 	// Bindings are the roles besides that of the owner.
 	Bindings []loom.Binding

@@ -22,7 +22,7 @@ func TestGolden(t *testing.T) {
 	t.Parallel()
 	golden.HTML(t, seen(map[string]templ.Component{
 		"home": clusterview.HomePage(homeModel()), "home_first": clusterview.HomePage(clusterview.HomeModel{First: true, MayCreate: true, Templates: true}),
-		"home_shared_only": clusterview.HomePage(clusterview.HomeModel{First: true, Templates: true}), "access": clusterview.AccessPage(accessModel()),
+		"home_shared_only": clusterview.HomePage(clusterview.HomeModel{First: true, Templates: true}), "access": clusterview.AccessPage(head(), accessModel()),
 		"home_no_template": clusterview.HomePage(clusterview.HomeModel{First: true, MayCreate: true}), "home_no_template_admin": clusterview.HomePage(clusterview.HomeModel{First: true, MayCreate: true, MayMake: true}),
 		"list": clusterview.ListPage(listModel()), "list_empty": clusterview.ListRows(clusterview.ListTable{Empty: listModel().Table.Empty}),
 		"new": clusterview.NewPage(formModel()), "new_none": clusterview.NewPage(clusterview.FormModel{None: true}),
@@ -42,7 +42,7 @@ func TestGolden(t *testing.T) {
 		"operation_graph": clusterview.OperationPage(operationModel()),
 		"operation_table": clusterview.OperationViewPart(tableView()), "task": clusterview.TaskPage(taskModel()), "task_side": clusterview.TaskSidePart(sideModel()), "preview_changes": clusterview.PreviewPage(changesPreview()), "ask": clusterview.PreviewDialog(askPreview()), "ask_page": clusterview.PreviewPage(askPreview()),
 		"task_waiting": clusterview.TaskPage(clusterview.TaskModel{Panel: clusterview.TaskPanel{TaskView: clusters.TaskView{Task: task(2, loom.ActionStart, "nginx", loom.TaskBlocked)}}, Waiting: true}),
-		"nodes_sets":   clusterview.NodesPage(head(), setsModel()), "nodes_none": clusterview.NodesPart(clusterview.NodesModel{ID: 42, Live: "/clusters/00000042/panel?part=nodes", None: true}),
+		"nodes_sets":   clusterview.NodesPage(head(), setsModel()), "nodes_none": clusterview.NodesPart(clusterview.NodesModel{ID: 42, Live: "/clusters/00000042/panel?part=nodes", Empty: &ui.EmptyModel{Icon: "server", Text: "This cluster has no nodes."}}),
 		"stages_grouped": clusterview.StageList(groupedStages()), "operation_timeline": clusterview.OperationViewPart(timelineView()),
 		"operation_log": clusterview.OperationViewPart(logView()), "cluster_gone": clusterview.ShowPage(goneModel()),
 		"node_log":     clusterview.NodeLogPage(clusterview.NodeLogModel{Hostname: "web-1", Node: "/clusters/00000042/nodes/n1", Log: *logView().Log}),

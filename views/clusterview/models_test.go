@@ -391,7 +391,7 @@ func accessModel() clusterview.AccessModel {
 	for _, role := range roles {
 		options = append(options, ui.Option{Value: role, Label: clusterview.RoleWords[loom.Role(role)]})
 	}
-	return clusterview.AccessModel{Cluster: 42, Name: "shop", Owner: "ana",
+	return clusterview.AccessModel{Cluster: 42, Owner: "ana",
 		Bindings: []loom.Binding{
 			{ID: 7, User: "ben", Grant: loom.Grant{Role: loom.RoleOperator, Cluster: 42}},
 			{ID: 8, Group: 3, GroupName: "Team web", Grant: loom.Grant{Role: loom.RoleReader, Template: "web"}},

@@ -159,8 +159,8 @@ type RevealModel struct {
 // NodesModel is the tab of nodes: in Sets, or as Rows of one table.
 type NodesModel struct {
 	ID loom.ClusterID
-	// None says that the cluster has no nodes at all, Matched how many pass the filters.
-	None    bool
+	// Empty says why the cluster has no nodes, nil where it has some; Matched is how many pass the filters.
+	Empty   *ui.EmptyModel
 	Matched int
 	// Live is where the part is fetched again.
 	Live             string

@@ -548,7 +548,7 @@ func NodesPage(head HeadModel, m NodesModel) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			if !m.None {
+			if m.Empty == nil {
 				templ_7745c5c3_Err = nodesBar(m).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

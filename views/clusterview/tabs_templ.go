@@ -280,8 +280,8 @@ func NodesPart(m NodesModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if m.None {
-			templ_7745c5c3_Err = ui.Empty(ui.EmptyModel{Icon: "server", Text: "This cluster has no nodes."}).Render(ctx, templ_7745c5c3_Buffer)
+		if m.Empty != nil {
+			templ_7745c5c3_Err = ui.Empty(*m.Empty).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -932,7 +932,7 @@ func nodeRow(n NodeRow, services bool) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 67, "</td><td class=\"u-nowrap\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 67, "</td><td>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

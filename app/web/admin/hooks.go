@@ -63,7 +63,7 @@ func (s *Server) hookPage(w http.ResponseWriter, r *http.Request, actor loom.Act
 	if tried != nil {
 		m.Parts = append(m.Parts, triedPart(*tried))
 	}
-	filters := adminview.FiltersModel{Action: route.AdminHook(h.ID), Target: "deliveries-list", Fields: []ui.FieldModel{
+	filters := adminview.FiltersModel{Action: route.AdminHook(h.ID), Whole: true, Label: "Filter deliveries", Fields: []ui.FieldModel{
 		{Name: "result", Label: "Result", LabelHidden: true, Kind: ui.FieldSelect, Width: "s", Optional: true,
 			Options: page.Options(result, "", "All results", "delivered", "Delivered", "waiting", "Waiting", "failed", "Failed", "refused", "Refused")}}}
 	if result != "" {

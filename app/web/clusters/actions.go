@@ -14,12 +14,8 @@ import (
 
 // clusterActions is the menu of a cluster: what cannot be done now says why.
 func clusterActions(actor loom.Actor, v clusters.ClusterView) []ui.MenuItem {
-	if v.Status == loom.ClusterTerminated {
+	if v.Status == loom.ClusterTerminated || actor.May(loom.Operate, v.Object()) != nil {
 		return nil
-	}
-	share := ui.MenuItem{Label: "Access", Icon: "user", Href: route.ClusterAccess(v.ID)}
-	if actor.May(loom.Operate, v.Object()) != nil {
-		return []ui.MenuItem{share}
 	}
 	at := func(verb loom.ChangeKind) string { return route.ClusterVerb(v.ID, string(verb)) }
 	services := func(verb string) string { return route.ClusterServices(v.ID, verb) }
@@ -63,7 +59,7 @@ func clusterActions(actor loom.Actor, v clusters.ClusterView) []ui.MenuItem {
 	if err := actor.May(loom.Own, v.Object()); err != nil {
 		protect.WhyNot = loom.AsError(err).Message
 	}
-	items = append(items, protect, share, ui.MenuItem{Label: "Duplicate", Icon: "copy", Href: route.ClusterNewLike(v.ID)})
+	items = append(items, protect, ui.MenuItem{Label: "Duplicate", Icon: "copy", Href: route.ClusterNewLike(v.ID)})
 	items = append(items, ownerAction(actor, v)...)
 	if _, offered := v.Allowed[loom.ChangeDelete]; offered {
 		why, abortFirst := deletable(v)

@@ -96,8 +96,11 @@ func (s *Server) clusterNodes(w http.ResponseWriter, r *http.Request, actor loom
 func (s *Server) nodesPart(ctx context.Context, actor loom.Actor, v clusters.ClusterView, q nodesQuery) (clusterview.NodesModel, error) {
 	base := route.ClusterNodes(v.ID)
 	m := clusterview.NodesModel{
-		ID: v.ID, None: len(v.Nodes) == 0, Action: base, Clear: nodesQuery{view: q.view, address: q.address}.url(base), Filtered: q.filtered(), Filters: q.filtered() || q.view == viewFlat || len(v.Nodes) >= nodesFiltered, Q: q.q, View: q.view,
+		ID: v.ID, Empty: emptyNodes(v), Action: base, Clear: nodesQuery{view: q.view, address: q.address}.url(base), Filtered: q.filtered(), Filters: q.filtered() || q.view == viewFlat || len(v.Nodes) >= nodesFiltered, Q: q.q, View: q.view,
 		Live: q.url(clusterview.PartURL(v.ID, clusterview.PartNodes)), Address: string(q.address), Copies: copyLinks(v.ID, q.address),
+	}
+	if m.Empty != nil {
+		return m, nil
 	}
 	m.Addresses = addressChoices(v.Nodes, q.address, func(c addressChoice) string {
 		to := q
@@ -143,6 +146,26 @@ func (s *Server) nodesPart(ctx context.Context, actor loom.Actor, v clusters.Clu
 		}
 	}
 	return m, nil
+}
+
+// emptyNodes says why a cluster has no nodes, and what leads on; nil where it has some. Those that
+// were only planned count while they may still be created.
+func emptyNodes(v clusters.ClusterView) *ui.EmptyModel {
+	op := v.Latest
+	over := op != nil && op.Status.Final()
+	switch {
+	case slices.ContainsFunc(v.Nodes, func(n loom.Node) bool { return !over || n.State != loom.NodePlanned }):
+		return nil
+	case !over || op.Status != loom.OperationFailed && !op.NeverBegan():
+		return &ui.EmptyModel{Icon: "server", Text: "This cluster has no nodes."}
+	}
+	m := &ui.EmptyModel{Icon: "server", Text: "No nodes were created. " + op.Message}
+	if why, offered := v.Allowed[loom.ChangeRetry]; !op.NeverBegan() && offered && why == "" {
+		m.Action = ui.ButtonModel{Label: "Change and retry", Icon: "rotate", Href: route.OperationRetry(op.Ref, nil, nil, true)}
+	} else {
+		m.Action = ui.ButtonModel{Label: "Request again", Icon: "rotate", Href: route.Operation(op.Ref)} // where a button does it
+	}
+	return m
 }
 
 // setRows is how many nodes of a set are listed with it.

@@ -37,7 +37,7 @@ func (s *Server) showAccess(w http.ResponseWriter, r *http.Request, actor loom.A
 	if err != nil {
 		return err
 	}
-	m := clusterview.AccessModel{Cluster: v.ID, Name: v.Name, Owner: access.Owner, Bindings: access.Bindings}
+	m := clusterview.AccessModel{Cluster: v.ID, Owner: access.Owner, Bindings: access.Bindings}
 	if access.MayShare && v.Status != loom.ClusterTerminated {
 		errs := ui.NewFormErrors("", g.errs)
 		if len(g.errs) > 0 && g.owner == "" {
@@ -65,8 +65,7 @@ func (s *Server) showAccess(w http.ResponseWriter, r *http.Request, actor loom.A
 			m.Share.Errors = errs
 		}
 	}
-	frame := clusterPage("Access to "+v.Name, "Clusters", ui.Crumb{Label: v.Name, Href: route.Cluster(v.ID)}, ui.Crumb{Label: "Access"})
-	return s.Render(w, r, actor, status, frame, clusterview.AccessPage(m))
+	return s.Render(w, r, actor, status, s.clusterFrame(r, v, "Access"), clusterview.AccessPage(s.clusterHead(actor, v, "access"), m))
 }
 
 // clusterShare gives somebody a role on a cluster.

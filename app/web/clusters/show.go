@@ -179,7 +179,7 @@ func (s *Server) clusterPart(r *http.Request, actor loom.Actor, v clusters.Clust
 
 // clusterTabs are the parts of a cluster; the word is the last part of the path.
 var clusterTabs = []struct{ word, label string }{
-	{"", "Overview"}, {"nodes", "Nodes"}, {"services", "Services"}, {"health", "Health"}, {"operations", "History"}, {"config", "Config"},
+	{"", "Overview"}, {"nodes", "Nodes"}, {"services", "Services"}, {"health", "Health"}, {"operations", "History"}, {"config", "Config"}, {"access", "Access"},
 }
 
 func (s *Server) clusterHead(actor loom.Actor, v clusters.ClusterView, tab string) clusterview.HeadModel {
@@ -187,9 +187,9 @@ func (s *Server) clusterHead(actor loom.Actor, v clusters.ClusterView, tab strin
 	if tab != "health" { // whose list says the same
 		m.Trouble = trouble(v)
 	}
-	// The panel of a failed operation has the primary button, and so has what repairs a node.
+	// The panel of a failed operation has the primary button, and so have what repairs a node and what shares.
 	other := slices.Contains(attentionStatuses, v.Status) || tab == "health" && v.Health.Status.Bad()
-	other = other || primaryFix(m.Trouble)
+	other = other || primaryFix(m.Trouble) || tab == "access" && actor.May(loom.Own, v.Object()) == nil
 	if why, offered := v.Allowed[loom.ChangeStart]; offered && allServices(v, loom.ServiceStopped) && v.Status == loom.ClusterActive {
 		at := route.ClusterServices(v.ID, "start")
 		m.Start = ui.ButtonModel{Label: "Start", Icon: "play", Kind: ui.Primary, Href: at, WhyNot: why, Attrs: ui.OpensDialog(at)}
