@@ -74,8 +74,8 @@ func TestTenantForm(t *testing.T) {
 	check(t, err)
 	_, err = r.db.Exec(`UPDATE tenants SET workers = CASE WHEN id = $1 THEN 4 ELSE 0 END`, r.tenant("demo").ID)
 	check(t, err)
-	room().shows(t, 200, "At most 5 at this moment", "have 9 workers", "other tenants are promised 4.", "demo 4 · free 5")
-	v.get("/system/tenants/demo/edit", "HX-Request", "true", "HX-Target", "worker-room").shows(t, 200, "At most 9 at this moment", "other tenants are promised 0.").hides(t, "<main")
+	room().shows(t, 200, "demo 4 · free 5").hides(t, "most 5")
+	v.get("/system/tenants/demo/edit", "HX-Request", "true", "HX-Target", "worker-room").shows(t, 200, "demo 4 · free 5", "Enter at most 9 now.").hides(t, "<main")
 	v.post("/system/tenants", "name", "odd", "workers", "0", "parts", "everything").shows(t, 422, "“everything” is none of providers")
 	some := "image-types"
 	for _, kind := range loom.TenantKinds {

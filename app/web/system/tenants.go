@@ -33,43 +33,41 @@ const maxNamed = 12
 const maxPresetWorkers = 10
 
 // workerRoom shows who holds the workers, and how many a tenant can have now by name, "" for
-// a new one; url gives it again.
+// a new one, which can have those that are free; url gives it again.
 func workerRoom(room account.WorkerRoom, tenant, url string) templ.Component {
-	free := room.Free(tenant)
-	text := "At most " + strconv.Itoa(free) + " at this moment: the running provisioners have " + ui.Count(room.Capacity, "worker", "workers") +
-		", and other tenants are promised " + strconv.Itoa(held(room.Holders, tenant)) + "."
-	if room.Capacity == 0 {
-		text = "No provisioner runs, so only 0 is possible at this moment."
-	}
 	attrs := ui.Live(url, "system")
 	attrs["hx-trigger"], attrs["hx-select"] = "loom:live, every 10s", "#"+workerRoomID
-	parts := []templ.Component{adminview.Text(text)}
+	var parts []templ.Component
 	if room.Capacity > 0 {
-		parts = append([]templ.Component{adminview.Shares(sharesOf(room))}, parts...)
+		parts = append(parts, adminview.Shares(sharesOf(room)))
+	}
+	switch {
+	case room.Capacity == 0:
+		parts = append(parts, adminview.Text("No provisioner runs, so only 0 is possible now."))
+	case tenant != "":
+		parts = append(parts, adminview.Text("Enter at most "+strconv.Itoa(room.Free(tenant))+" now."))
 	}
 	return adminview.Region(workerRoomID, attrs, parts...)
 }
 
-// held counts the workers of all tenants but one.
-func held(holders []account.Holder, but string) int {
+// held counts the workers of tenants.
+func held(holders []account.Holder) int {
 	n := 0
 	for _, h := range holders {
-		if h.Name != but {
-			n += h.Workers
-		}
+		n += h.Workers
 	}
 	return n
 }
 
 // sharesOf draws the room: the holders by name, the last ones together, and what is free.
 func sharesOf(room account.WorkerRoom) adminview.SharesModel {
-	m := adminview.SharesModel{Label: "Held by", Used: held(room.Holders, ""), Max: room.Capacity}
+	m := adminview.SharesModel{Label: "Held by", Used: held(room.Holders), Max: room.Capacity}
 	named := room.Holders[:min(len(room.Holders), maxNamed)]
 	for _, h := range named {
 		m.Parts = append(m.Parts, h.Name+" "+strconv.Itoa(h.Workers))
 	}
 	if rest := room.Holders[len(named):]; len(rest) > 0 {
-		m.Parts = append(m.Parts, ui.Count(len(rest), "other", "others")+" "+strconv.Itoa(held(rest, "")))
+		m.Parts = append(m.Parts, ui.Count(len(rest), "other", "others")+" "+strconv.Itoa(held(rest)))
 	}
 	m.Parts = append(m.Parts, "free "+strconv.Itoa(max(m.Max-m.Used, 0)))
 	return m
