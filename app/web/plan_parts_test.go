@@ -58,10 +58,14 @@ func TestTaskTellsOfItsAttempts(t *testing.T) {
 	task := loom.TaskRef{Operation: op, Number: 2}
 	at := route.Task(task)
 	w.get("ana", at).is(200).lacks("Attempt 2", "Just now")
-	w.log(task, "loom", "Waiting for the base root of image bookworm.")
-	w.log(task, "loom", "Building the base root: <installing>")
+	w.log(task, "loom", "Preparing image bookworm for its first use on this host.")
+	w.log(task, "loom", "Preparing the image: <installing>")
 	// It tells what it waits for, and the page asks again when its log grows.
-	w.get("ana", at).is(200, "Just now", "Building the base root: &lt;installing&gt;", "Errors (<span data-log-errors>0</span>)", `data-live="`+route.TopicOperation(op)+" "+route.TopicLog(task, 1)+`"`)
+	w.get("ana", at).is(200, "Just now", "Preparing the image: &lt;installing&gt;", "Errors (<span data-log-errors>0</span>)", `data-live="`+route.TopicOperation(op)+" "+route.TopicLog(task, 1)+`"`)
+	// So do the pages of the cluster and of the operation, which look again: nothing else happens until then.
+	for _, page := range []string{route.Cluster(op.Cluster), route.Operation(op)} {
+		w.get("ana", page).is(200, "Preparing the image: &lt;installing&gt;", `hx-trigger="loom:live, every 10s"`)
+	}
 	w.log(task, "stderr", "E: one", "E: two")
 	w.get("ana", at).is(200, "Errors (<span data-log-errors>2</span>)").lacks("Just now")
 	w.get("ana", at+"?errors=1").is(200, "E: one", "lines=3#L3", "2 lines")

@@ -321,7 +321,7 @@ func taskModel() clusterview.TaskModel {
 // sideModel is a task beside its plan that runs again after it failed.
 func sideModel() clusterview.TaskModel {
 	m := taskModel()
-	m.Panel.Side, m.Panel.Speaks, m.Panel.Doing = true, true, "Waiting for the base root of image bookworm."
+	m.Panel.Side, m.Panel.Speaks, m.Panel.Doing = true, true, "Preparing image bookworm for its first use on this host."
 	m.Log.ID, m.Log.Find = "task-log", &ui.LogFind{Action: "/clusters/00000042/operations/1/tasks/2", Errors: "/clusters/00000042/operations/1/tasks/2?errors=1", ErrorCount: "3"}
 	return m
 }

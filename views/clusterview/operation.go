@@ -1,6 +1,8 @@
 package clusterview
 
 import (
+	"github.com/a-h/templ"
+
 	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/views/ui"
@@ -40,6 +42,18 @@ type TaskList struct {
 	Status loom.TaskStatus
 	Tasks  []loom.Task
 	All    int
+	// Doing is what the task with the number Speaks does or waits for just now, where it says so.
+	Speaks int
+	Doing  string
+}
+
+// live are the attributes of an element with running tasks: what one of them does changes more often than is signalled.
+func (m TaskList) live(url string, topics ...string) templ.Attributes {
+	attrs := ui.Live(url, topics...)
+	if m.Doing != "" {
+		attrs["hx-trigger"] = "loom:live, every 10s"
+	}
+	return attrs
 }
 
 // RetryList is the tasks that failed and are tried again, the first of Count.

@@ -95,7 +95,7 @@ func OperationHeadPart(m OperationHead) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templ.RenderAttributes(ctx, templ_7745c5c3_Buffer, ui.Live(route.OperationPanel(m.Ref), route.TopicOperation(m.Ref)))
+		templ_7745c5c3_Err = templ.RenderAttributes(ctx, templ_7745c5c3_Buffer, m.Running.live(route.OperationPanel(m.Ref), route.TopicOperation(m.Ref)))
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -250,8 +250,9 @@ func (s *Server) operationHead(ctx context.Context, actor loom.Actor, v clusters
 	if op.Status == loom.OperationPaused {
 		m.Actions[0].Kind = ui.Primary // to resume it
 	}
-	m.Running, m.Failed = taskList(tasks, loom.TaskRunning, op.Tasks[loom.TaskRunning]), taskList(tasks, loom.TaskFailed, op.Tasks[loom.TaskFailed])
-	return m, nil
+	m.Failed = taskList(tasks, loom.TaskFailed, op.Tasks[loom.TaskFailed])
+	m.Running, err = s.runningList(ctx, actor, op, tasks)
+	return m, err
 }
 
 // headShown is how many actions stand in the head of a page; its menu has the others.

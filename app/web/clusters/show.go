@@ -345,7 +345,9 @@ func (s *Server) operationPart(ctx context.Context, actor loom.Actor, v clusters
 	if m.Retrying, err = s.retries(ctx, actor, *op); err != nil {
 		return m, err
 	}
-	m.Running = taskList(tasks, loom.TaskRunning, op.Tasks[loom.TaskRunning])
+	if m.Running, err = s.runningList(ctx, actor, *op, tasks); err != nil {
+		return m, err
+	}
 	var node loom.NodeID
 	if m.Failure, node, err = s.firstFailure(ctx, actor, *op, tasks); err != nil {
 		return m, err
@@ -405,6 +407,37 @@ func (s *Server) notableTasks(ctx context.Context, actor loom.Actor, op loom.Ope
 	}
 	slices.Sort(numbers)
 	return s.Clusters.TasksNumbered(ctx, actor, op.Ref, numbers[:min(len(numbers), 2*runningShown)]) // some may have ended by now
+}
+
+// slowTask is how long a task works on a machine before lists of tasks say what it does.
+const slowTask = 5 * time.Second
+
+// runningList is the running tasks, the first few of all; the first that takes longer says what it does, as
+// when an image is prepared first.
+func (s *Server) runningList(ctx context.Context, actor loom.Actor, op loom.Operation, tasks []loom.Task) (clusterview.TaskList, error) {
+	m := taskList(tasks, loom.TaskRunning, op.Tasks[loom.TaskRunning])
+	i := slices.IndexFunc(m.Tasks, func(t loom.Task) bool {
+		return speaks(t) && !t.Started.IsZero() && s.Now().Sub(t.Started) > slowTask
+	})
+	if i < 0 {
+		return m, nil
+	}
+	var err error
+	m.Speaks = m.Tasks[i].Ref.Number
+	m.Doing, err = s.lastWord(ctx, actor, m.Tasks[i].Ref, 0)
+	return m, err
+}
+
+// speaks reports whether a task says in its log what it does just now: what makes and prepares machines.
+func speaks(t loom.Task) bool { return t.Service == "" }
+
+// lastWord is the last line of an attempt's log where Loom itself wrote it, "" for other lines.
+func (s *Server) lastWord(ctx context.Context, actor loom.Actor, task loom.TaskRef, attempt int) (string, error) {
+	lines, _, err := s.Clusters.Log(ctx, actor, task, clusters.LogInput{Attempt: attempt, Tail: 1})
+	if err != nil || len(lines) == 0 || lines[0].Stream != "loom" {
+		return "", err
+	}
+	return lines[0].Text, nil
 }
 
 // taskList is the tasks of a status, the first few of all.

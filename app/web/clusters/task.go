@@ -239,8 +239,7 @@ func (s *Server) taskPanelModel(ctx context.Context, actor loom.Actor, v cluster
 // tailLines are the last lines of a failed attempt's log in which its cause is looked for.
 const tailLines = 20
 
-// taskDoing says what the task does or waits for just now: what makes and prepares
-// machines tells that in its log, as when a base root is built first.
+// taskDoing says what the task does or waits for just now, as when an image is prepared first.
 func (s *Server) taskDoing(ctx context.Context, actor loom.Actor, t clusters.TaskView, a loom.Attempt, m *clusterview.TaskPanel) error {
 	switch {
 	case t.Status == loom.TaskReady && len(t.Attempts) > 0:
@@ -254,15 +253,11 @@ func (s *Server) taskDoing(ctx context.Context, actor loom.Actor, t clusters.Tas
 		return err
 	case t.Status == loom.TaskReady:
 		m.Doing = "It waits until its node, which does one task at a time, and a worker are free."
-	case a.Status == loom.AttemptRunning && t.Service == "":
+	case a.Status == loom.AttemptRunning && speaks(t.Task):
 		m.Speaks = true
-		lines, _, err := s.Clusters.Log(ctx, actor, t.Ref, clusters.LogInput{Attempt: a.Number, Tail: 1})
-		if err != nil {
-			return err
-		}
-		if len(lines) > 0 && lines[0].Stream == "loom" {
-			m.Doing = lines[0].Text
-		}
+		var err error
+		m.Doing, err = s.lastWord(ctx, actor, t.Ref, a.Number)
+		return err
 	}
 	return nil
 }

@@ -146,7 +146,7 @@ func (l *Local) ensureBase(ctx context.Context, tenant loom.TenantID, im image, 
 			break
 		}
 		l.builds.mu.Unlock()
-		log(fmt.Sprintf("The base root of image %s is built after that of %s, which is being built for this tenant.", im, before.image))
+		log(fmt.Sprintf("Image %s is prepared after %s, which is being prepared for this tenant.", im, before.image))
 		select {
 		case <-before.done:
 		case <-ctx.Done():
@@ -158,7 +158,7 @@ func (l *Local) ensureBase(ctx context.Context, tenant loom.TenantID, im image, 
 		l.builds.mu.Lock()
 		b = l.builds.running[im.hash()]
 	}
-	log(fmt.Sprintf("Waiting for the base root of image %s, which is being built; the first time takes a minute or two.", im))
+	log(fmt.Sprintf("Preparing image %s for its first use on this host, which takes a minute or two.", im))
 	b.mu.Lock()
 	if b.last != "" {
 		log(b.last)
@@ -345,7 +345,7 @@ func readProgress(r io.Reader, log func(string)) (tail []string) {
 			continue
 		}
 		if text, ok := strings.CutPrefix(line, "I: "); ok {
-			log("Building the base root: " + text)
+			log("Preparing the image: " + text)
 		}
 		if tail = append(tail, line); len(tail) > 25 {
 			tail = tail[1:]

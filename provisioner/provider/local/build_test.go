@@ -77,8 +77,8 @@ func TestCloseEndsBuilds(t *testing.T) {
 		t.Errorf("who waited for the build: %v", err)
 	}
 	want := []string{
-		"Waiting for the base root of image bookworm, which is being built; the first time takes a minute or two.",
-		"Building the base root: installing packages...",
+		"Preparing image bookworm for its first use on this host, which takes a minute or two.",
+		"Preparing the image: installing packages...",
 	}
 	if strings.Join(lines, "\n") != strings.Join(want, "\n") {
 		t.Errorf("log\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))

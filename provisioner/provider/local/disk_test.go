@@ -255,13 +255,13 @@ func TestOneBuildOfATenant(t *testing.T) {
 			ended <- struct{}{}
 		}()
 		for line := range said {
-			if strings.HasPrefix(line, "Waiting for the base root of image "+one.image) && one.image != "bookworm:b-two" {
+			if strings.HasPrefix(line, "Preparing image "+one.image) && one.image != "bookworm:b-two" {
 				break
 			}
-			if strings.HasPrefix(line, "The base root of image bookworm:b-two is built after that of bookworm:a-one") {
+			if strings.HasPrefix(line, "Image bookworm:b-two is prepared after bookworm:a-one") {
 				break
 			}
-			if strings.HasPrefix(line, "Waiting for the base root of image bookworm:b-two") {
+			if strings.HasPrefix(line, "Preparing image bookworm:b-two") {
 				t.Fatal("two base roots of a tenant are built at once")
 			}
 		}
