@@ -29,7 +29,12 @@ type Activity struct {
 	// LeaseBefore and LeaseAfter are milliseconds since 1970 in decimal, "0" for no expiry;
 	// both are "" where the change was not about the cluster itself.
 	LeaseBefore, LeaseAfter string
+	// OwnerBefore and OwnerAfter are those of the cluster, "" as LeaseBefore and LeaseAfter.
+	OwnerBefore, OwnerAfter UserID
 }
+
+// HandedOver reports whether the cluster got another owner.
+func (a Activity) HandedOver() bool { return a.OwnerBefore != "" && a.OwnerAfter != a.OwnerBefore }
 
 // LeaseMoved reports whether the end of a lease changed.
 func (a Activity) LeaseMoved() bool { return a.LeaseAfter != "" && a.LeaseAfter != a.LeaseBefore }

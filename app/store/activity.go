@@ -14,8 +14,8 @@ import (
 
 // ActivityFilter limits a list of what happened; empty parts mean any.
 type ActivityFilter struct {
-	// Viewer sees his own actions from ViewerSince on, what happened to his own clusters, and what
-	// changed in the catalog; "" sees all.
+	// Viewer sees his own actions from ViewerSince on, what happened to his own clusters, that one
+	// was given to somebody else, and what changed in the catalog; "" sees all.
 	Viewer      Viewer
 	ViewerSince time.Time
 	Actor       loom.UserID
@@ -40,6 +40,7 @@ type ActivityFilter struct {
 const (
 	activityCluster = `CASE WHEN a.kind IN ('cluster', 'operation', 'task') OR a.kind = 'node' AND a.object ~ '^[0-9]{8,18}/'
 	                        THEN substring(a.object FROM '^[0-9]{8,18}')::bigint END`
+	activityEdit   = `a.kind = 'cluster' AND a.verb = 'update'`
 	activityNumber = `CASE WHEN a.kind = 'cluster' THEN substring(a.after->>'operationId' FROM '^[0-9]{8,18}-([0-9]{1,9})$')::int END`
 	activityResult = `CASE WHEN o.id IS NULL THEN a.result WHEN o.status = 'complete' THEN 'ok' WHEN o.ended_at IS NULL THEN 'running'
 	                       WHEN o.status = 'failed' AND o.started_at IS NULL THEN 'refused' ELSE 'failed' END`
@@ -50,6 +51,7 @@ var activity = keyset{
 	columns: `a.created_at AS at, a.id AS entry, a.tenant_id AS tenant, coalesce(t.name, '') AS tenant_name, a.actor, a.verb, a.kind, a.object,
 	` + activityResult + ` AS result, ` + activityCluster + ` AS cluster, coalesce(c.name, '') AS cluster_name, coalesce(a.after->>'action', '') AS asked,
 	coalesce(a.before->>'expireTime', '') AS lease_before, coalesce(a.after->>'expireTime', '') AS lease_after,
+	CASE WHEN ` + activityEdit + ` THEN coalesce(a.before->>'ownerId', '') ELSE '' END AS owner_before, CASE WHEN ` + activityEdit + ` THEN coalesce(a.after->>'ownerId', '') ELSE '' END AS owner_after,
 	CASE WHEN o.id IS NULL THEN 0 ELSE coalesce((SELECT sum(n::int) FROM jsonb_path_query(a.before, '$.layout[*].count') n), 0) END AS nodes_before,
 	CASE WHEN o.id IS NULL THEN 0 ELSE coalesce((SELECT sum(n::int) FROM jsonb_path_query(a.after, '$.layout[*].count') n), (a.after->'numMachines')::int, 0) END AS nodes_after,
 	coalesce(o.id, 0) AS operation`,
@@ -76,6 +78,8 @@ type activityRow struct {
 	Asked       string        `db:"asked"`
 	LeaseBefore string        `db:"lease_before"`
 	LeaseAfter  string        `db:"lease_after"`
+	OwnerBefore string        `db:"owner_before"`
+	OwnerAfter  string        `db:"owner_after"`
 	NodesBefore int           `db:"nodes_before"`
 	NodesAfter  int           `db:"nodes_after"`
 	Operation   int64         `db:"operation"`
@@ -90,7 +94,7 @@ func (f *ActivityFilter) where(b *binder) []string {
 	}
 	if !f.Viewer.SeesAll() {
 		viewer := b.add(f.Viewer)
-		conditions = append(conditions, "(a.actor = "+viewing(viewer)+" AND a.created_at >= "+b.add(f.ViewerSince)+" OR "+seenBy(viewer)+" OR a.kind = ANY ("+b.add(pq.Array(CatalogWords()))+"))")
+		conditions = append(conditions, "((a.actor = "+viewing(viewer)+" OR "+activityEdit+" AND a.before->>'ownerId' = "+viewing(viewer)+" AND a.after->>'ownerId' <> "+viewing(viewer)+") AND a.created_at >= "+b.add(f.ViewerSince)+" OR "+seenBy(viewer)+" OR a.kind = ANY ("+b.add(pq.Array(CatalogWords()))+"))")
 	}
 	add(f.Actor != "", "a.actor = ", f.Actor)
 	add(f.Cluster != 0, "c.id = ", int64(f.Cluster))
@@ -192,6 +196,7 @@ func (r activityRow) activity() loom.Activity {
 		ID: r.Entry, Time: r.At, Tenant: loom.TenantID(r.Tenant), TenantName: r.TenantName, Actor: loom.UserID(r.Actor),
 		Verb: r.Verb, Kind: r.Kind, Object: r.Object, Result: r.Result, Cluster: loom.ClusterID(r.Cluster.Int64), ClusterName: r.ClusterName,
 		Action: loom.ClusterAction(r.Asked), NodesBefore: r.NodesBefore, NodesAfter: r.NodesAfter, LeaseBefore: r.LeaseBefore, LeaseAfter: r.LeaseAfter,
+		OwnerBefore: loom.UserID(r.OwnerBefore), OwnerAfter: loom.UserID(r.OwnerAfter),
 	}
 	if r.Kind == "operation" {
 		a.Operation, _ = loom.ParseOperationRef(r.Object)

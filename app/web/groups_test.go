@@ -86,6 +86,20 @@ func TestAccessInPages(t *testing.T) {
 	w.post("ana", route.ClusterAccessOwner(id), url.Values{"owner": {"ben"}}).goesTo(`^/clusters$`)
 	w.get("ana", route.Cluster(id)).is(404)
 	w.get("ben", route.Cluster(id)).is(200, "shop")
+
+	// Both get news of it, also where an administrator does it.
+	news := func(user loom.UserID, want string) {
+		t.Helper()
+		feed := strings.Join(strings.Fields(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(w.get(user, route.Activity()).is(200).main(), " ")), " ")
+		if !strings.Contains(feed, want) {
+			t.Errorf("%s does not read that %s: %s", user, want, feed)
+		}
+	}
+	news("ana", "You handed over shop from you to ben")
+	news("ben", "ana handed over shop from ana to you")
+	w.post("admin", route.ClusterAccessOwner(id), url.Values{"owner": {"ana"}}).goesTo(`^` + at + `$`)
+	news("ana", "admin handed over shop from ben to you")
+	news("ben", "admin handed over shop from you to ana")
 }
 
 // TestPagesOfAPublisher: somebody whose only role is to write the catalog finds that, and creates no clusters.

@@ -159,6 +159,12 @@ func (s *Shared) feedItem(see ui.Viewer, actor loom.Actor, group []loom.Activity
 		if a.LeaseMoved() {
 			item.Rest = "from " + leaseWord(see, a.LeaseBefore) + " to " + leaseWord(see, a.LeaseAfter)
 		}
+		if a.HandedOver() {
+			item.Rest = "from " + ownerWord(actor, a, a.OwnerBefore) + " to " + ownerWord(actor, a, a.OwnerAfter)
+			if a.OwnerBefore == actor.User && actor.May(loom.See, loom.Object{Tenant: a.Tenant, Owner: a.OwnerAfter, Cluster: a.Cluster}) != nil {
+				item.Link.Href = "" // whoever had it need not see it still
+			}
+		}
 	}
 	return item
 }
@@ -239,9 +245,19 @@ func activityIcon(a loom.Activity) string {
 	return "template"
 }
 
+// ownerWord is what a feed calls an owner: the reader is "you".
+func ownerWord(actor loom.Actor, a loom.Activity, id loom.UserID) string {
+	if name := userName(actor, a.Tenant, id); name != "You" {
+		return name
+	}
+	return "you"
+}
+
 // activityText is what was done, up to the name of what it was done to.
 func activityText(a loom.Activity) string {
 	switch {
+	case a.HandedOver():
+		return "handed over"
 	case a.LeaseMoved() && a.Action == "":
 		return "changed expiry of"
 	case a.Kind == "cluster" && a.Action != "":
