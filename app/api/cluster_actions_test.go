@@ -286,9 +286,16 @@ func TestEditAndFilterOverREST(t *testing.T) {
 	}
 	for query, field := range map[string]string{
 		"label=team": "label", "label=%3Dx": "label", "label=n%3D1,n%3D2": "label", "expiresBefore=soon": "expiresBefore", "expiresBefore=-1": "expiresBefore",
-		"expiresBefore=99999999999999999": "expiresBefore", "sort=nodes": "sort", "limit=0": "limit", "after=x": "after",
+		"expiresBefore=99999999999999999": "expiresBefore", "sort=nodes": "sort", "limit=0": "limit", "after=x": "after", "shared=maybe": "shared",
 	} {
 		w.call(w.admin, get, "/v2/clusters?"+query, "").fails(400, field, "")
+	}
+	// What others share is listed alone; ben has a cluster of his own.
+	w.call(w.user, post, "/v2/clusters/"+ids[1]+"/access", `{"user":"ben","role":"reader"}`).want(200)
+	for query, want := range map[string]int{"shared=true": 1, "shared=false": 2, "": 2} {
+		if got := w.call(w.second, get, "/v2/clusters?"+query, "").want(200).array(); len(got) != want {
+			t.Errorf("%s: %d clusters, want %d", query, len(got), want)
+		}
 	}
 }
 
