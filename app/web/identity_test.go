@@ -98,6 +98,7 @@ func TestIdentityInPages(t *testing.T) {
 	}
 	newcomer.get("/catalog").shows(t, 200, "eve")
 	newcomer.get("/account/sign-in").shows(t, 200, "Staff", "groups is “staff”", "Member")
+	c.admin.get("/admin/users/eve").shows(t, 200, "Signed in with Example", "Staff")
 	newcomer.get("/admin").shows(t, 403)
 	c.visitor().get("/login/dialog", "HX-Request", "true").shows(t, 200, "Session expired", "Sign in with Example", `target="_blank"`)
 	newcomer.get("/account/session").shows(t, 200, "sign in with Example again", "/login/"+c.id)

@@ -233,8 +233,8 @@ func HiddenFields(pairs []string) templ.Component {
 	})
 }
 
-// Links are buttons that lead elsewhere.
-func Links(buttons ...ui.ButtonModel) templ.Component {
+// Buttons are links in a row that look like buttons.
+func Buttons(buttons ...ui.ButtonModel) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

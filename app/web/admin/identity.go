@@ -142,7 +142,7 @@ func (s *Server) identityPage(w http.ResponseWriter, r *http.Request, actor loom
 	}
 	at := "/v2/identity-providers/" + p.ID
 	m := adminview.PageModel{Title: p.Name, State: enabledState(p), Intro: ui.Count(p.Users, "user signs in with it.", "users sign in with it."),
-		Actions: []ui.ButtonModel{page.Opening("Delete", "", route.AdminIdentityVerb(p.ID, "delete"), ui.Danger)},
+		Menu: []ui.MenuItem{page.Deleting(route.AdminIdentityVerb(p.ID, "delete"))},
 		Calls:   []ui.JSONCall{page.Call("read", http.MethodGet, at, ""), page.Call("check", http.MethodPost, at+"/check", ""), page.Call("list its rules", http.MethodGet, at+"/rules", "")}}
 	if banner != nil {
 		m.Banners = append(m.Banners, *banner)
@@ -150,12 +150,12 @@ func (s *Server) identityPage(w http.ResponseWriter, r *http.Request, actor loom
 	shown := edit.Shown()
 	m.Parts = append(m.Parts,
 		adminview.Card("rules-title", "Rules", adminview.Text("Who fulfills all conditions of a rule is a member of its group, and no longer a member after the first sign-in without them."),
-			s.ruleTable(p, rules), adminview.Links(ui.ButtonModel{Label: "Add rule", Icon: "plus", Href: route.AdminIdentityVerb(p.ID, "rules")})),
+			s.ruleTable(p, rules), adminview.Buttons(ui.ButtonModel{Label: "Add rule", Icon: "plus", Kind: ui.Primary, Href: route.AdminIdentityVerb(p.ID, "rules")})),
 		adminview.Card("addresses-title", "Addresses to enter at the provider", ui.Definitions([]ui.Def{
 			{Term: "Redirect URI", Value: ui.CopyText(s.Accounts.CallbackURL(p.ID), "redirect URI")},
 			{Term: "Back-channel logout URI", Value: ui.CopyText(s.Accounts.LogoutURL(p.ID), "logout URI")},
 		}), adminview.Act(route.AdminIdentityVerb(p.ID, "check"), ui.ButtonModel{Label: "Check the provider", Busy: "Checking…", Submit: true})),
-		adminview.Card("edit-title", "Settings", adminview.Form(adminview.FormModel{Action: route.AdminIdentityProvider(p.ID), Errors: shown.Errors, Button: "Save", Busy: "Saving…", Parts: shown.Parts()})))
+		adminview.Card("edit-title", "Settings", adminview.Form(adminview.FormModel{Action: route.AdminIdentityProvider(p.ID), Errors: shown.Errors, Button: "Save", Busy: "Saving…", Secondary: true, Parts: shown.Parts()})))
 	return s.Sheet(w, r, actor, status, identityFrame(p.Name, ui.Crumb{Label: p.Name}), m)
 }
 

@@ -58,6 +58,10 @@ func (s *Server) userPage(w http.ResponseWriter, r *http.Request, actor loom.Act
 	if err != nil {
 		return err
 	}
+	identities, err := s.Accounts.Identities(r.Context(), actor, u.ID)
+	if err != nil {
+		return err
+	}
 	if given == nil {
 		e := editUser(actor, u.User)
 		given = &e
@@ -78,13 +82,13 @@ func (s *Server) userPage(w http.ResponseWriter, r *http.Request, actor loom.Act
 	if top != nil {
 		m.Parts = append(m.Parts, top)
 	}
-	m.Parts = append(m.Parts, s.userFacts(u, groups), s.userRoles(u.User, roles), adminview.Card("edit-title", "Change",
+	m.Parts = append(m.Parts, s.userFacts(u, groups, identities), s.userRoles(u.User, roles), adminview.Card("edit-title", "Change",
 		adminview.Form(adminview.FormModel{Action: route.AdminUser(u.ID), Errors: shown.Errors, Button: "Save", Busy: "Saving…", Parts: shown.Parts()})),
 		s.userTokens(u.ID, tokens), s.userSessions(u.ID, sessions))
 	return s.Sheet(w, r, actor, status, userFrame(u.ID, ""), m)
 }
 
-func (s *Server) userFacts(u loom.UserSummary, groups []loom.Group) templ.Component {
+func (s *Server) userFacts(u loom.UserSummary, groups []loom.Group, identities []account.IdentityOf) templ.Component {
 	facts := []ui.Def{
 		{Term: "Clusters", Value: adminview.Link(strconv.Itoa(u.Clusters), route.Query(route.Clusters(), "owner", string(u.ID)))},
 		{Term: "SSH keys", Text: strconv.Itoa(len(u.SSHKeys))}, {Term: "Last seen", Value: ui.Time(u.LastSeen, s.Now())}, {Term: "Created", Value: ui.Time(u.Created, s.Now())},
@@ -96,6 +100,9 @@ func (s *Server) userFacts(u loom.UserSummary, groups []loom.Group) templ.Compon
 			links = append(links, ui.Tab{Label: g.Name, Href: route.AdminGroup(g.ID)})
 		}
 		facts = append(facts, ui.Def{Term: "Groups", Value: adminview.Links(links)})
+	}
+	for _, identity := range identities {
+		facts = append(facts, ui.Def{Term: "Signed in with " + identity.ProviderName, Value: ui.Time(identity.Seen, s.Now())})
 	}
 	if u.PasswordChange == loom.PasswordRequired {
 		facts = append(facts, ui.Def{Term: "Password", Text: "To be changed at the next sign-in"})
