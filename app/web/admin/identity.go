@@ -142,8 +142,8 @@ func (s *Server) identityPage(w http.ResponseWriter, r *http.Request, actor loom
 	}
 	at := "/v2/identity-providers/" + p.ID
 	m := adminview.PageModel{Title: p.Name, State: enabledState(p), Intro: ui.Count(p.Users, "user signs in with it.", "users sign in with it."),
-		Menu: []ui.MenuItem{page.Deleting(route.AdminIdentityVerb(p.ID, "delete"))},
-		Calls:   []ui.JSONCall{page.Call("read", http.MethodGet, at, ""), page.Call("check", http.MethodPost, at+"/check", ""), page.Call("list its rules", http.MethodGet, at+"/rules", "")}}
+		Menu:  []ui.MenuItem{page.Deleting(route.AdminIdentityVerb(p.ID, "delete"))},
+		Calls: []ui.JSONCall{page.Call("read", http.MethodGet, at, ""), page.Call("check", http.MethodPost, at+"/check", ""), page.Call("list its rules", http.MethodGet, at+"/rules", "")}}
 	if banner != nil {
 		m.Banners = append(m.Banners, *banner)
 	}
