@@ -219,8 +219,12 @@ type Logout struct {
 	Ends time.Time
 }
 
-// maxLogoutLife is how long a logout token may live.
-const maxLogoutLife = time.Hour
+// maxLogoutLife is how long a logout token may live, draftLogoutLife how long one without an end
+// lives, as the drafts of the specification had it and providers still send it.
+const (
+	maxLogoutLife   = time.Hour
+	draftLogoutLife = 2 * time.Minute
+)
 
 // VerifyLogout reads a token by which a provider says that a sign-in ended. Errors: Invalid;
 // Unavailable.
@@ -229,26 +233,45 @@ func (c *Client) VerifyLogout(ctx context.Context, r Registration, raw string) (
 	if err != nil {
 		return Logout{}, err
 	}
-	token, err := k.provider.Verifier(&oidc.Config{ClientID: r.ClientID, SupportedSigningAlgs: algorithms, Now: func() time.Time { return c.now().Add(-leeway) }}).VerifyLogout(ctx, raw)
+	// VerifyLogout of package oidc refuses tokens without an end.
+	token, err := k.provider.Verifier(&oidc.Config{ClientID: r.ClientID, SupportedSigningAlgs: algorithms, SkipExpiryCheck: true}).Verify(ctx, raw)
 	if err != nil {
 		return Logout{}, refused(err)
 	}
-	subject := token.Subject
-	if r.SubjectClaim != "sub" {
-		var all map[string]any
-		if err := token.Claims(&all); err != nil {
-			return Logout{}, refused(err)
-		}
-		subject, _ = all[r.SubjectClaim].(string)
+	var own struct {
+		ID      string                     `json:"jti"`
+		Session string                     `json:"sid"`
+		Nonce   json.RawMessage            `json:"nonce"`
+		Events  map[string]json.RawMessage `json:"events"`
 	}
-	if len(token.TokenID) > 255 || subject == "" && token.SessionID == "" {
+	var all map[string]any
+	if err := errors.Join(token.Claims(&own), token.Claims(&all)); err != nil {
+		return Logout{}, refused(err)
+	}
+	subject, _ := all[r.SubjectClaim].(string)
+	ends := token.Expiry
+	if ends.IsZero() {
+		ends = token.IssuedAt.Add(draftLogoutLife)
+	}
+	switch {
+	case own.Events[logoutEvent] == nil || own.Nonce != nil: // an ID token has a nonce
+		return Logout{}, refused(errors.New("the token is none about the end of a sign-in"))
+	case own.ID == "" || len(own.ID) > 255:
+		return Logout{}, refused(errors.New("the token has no id, or a long one"))
+	case subject == "" && own.Session == "":
 		return Logout{}, refused(errors.New("the token names nobody that Loom knows"))
-	}
-	if token.Expiry.After(c.now().Add(maxLogoutLife)) {
+	case token.IssuedAt.After(c.now().Add(leeway)):
+		return Logout{}, refused(errors.New("the token is from the future"))
+	case ends.Before(c.now().Add(-leeway)):
+		return Logout{}, refused(errors.New("the token is over"))
+	case ends.After(c.now().Add(maxLogoutLife)):
 		return Logout{}, refused(errors.New("the token lives too long"))
 	}
-	return Logout{Session: token.SessionID, Subject: subject, ID: token.TokenID, Ends: token.Expiry.Add(leeway)}, nil
+	return Logout{Session: own.Session, Subject: subject, ID: own.ID, Ends: ends.Add(leeway)}, nil
 }
+
+// logoutEvent is what a logout token is about.
+const logoutEvent = "http://schemas.openid.net/event/backchannel-logout"
 
 // SignOutURL returns the page of the provider that ends a sign-in there and leads back, "" where
 // it has none. Unavailable.

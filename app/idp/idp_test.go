@@ -174,7 +174,20 @@ func TestLogoutTokens(t *testing.T) {
 	if err != nil || good.Session != "s1" || good.Subject != "eve-1" || good.ID != "1" || time.Until(good.Ends) < 5*time.Minute {
 		t.Errorf("got %+v, %v", good, err)
 	}
+	// The drafts of the specification knew no exp, and providers still send tokens without.
+	draft := func(issued time.Duration) string {
+		return p.Sign(map[string]any{"iss": p.Issuer, "aud": idptest.ClientID, "sub": "eve-1", "jti": "2", "iat": time.Now().Add(issued).Unix(),
+			"events": map[string]any{"http://schemas.openid.net/event/backchannel-logout": map[string]any{}}})
+	}
+	old, err := c.VerifyLogout(context.Background(), r, draft(0))
+	if err != nil || old.Subject != "eve-1" || old.ID != "2" || time.Until(old.Ends) < 2*time.Minute {
+		t.Errorf("got %+v, %v", old, err)
+	}
 	for name, raw := range map[string]string{
+		"without an end, old": draft(-10 * time.Minute),
+		"from the future":     draft(10 * time.Minute),
+		"without times":       draft(-time.Since(time.Unix(0, 0))),
+		"of no event":         p.Logout("1", map[string]any{"sub": "eve-1", "events": map[string]any{"other": map[string]any{}}}),
 		"an ID token":         p.Sign(map[string]any{"iss": p.Issuer, "aud": idptest.ClientID, "sub": "eve-1", "exp": time.Now().Add(time.Minute).Unix(), "jti": "1"}),
 		"with a nonce":        p.Logout("1", map[string]any{"sub": "eve-1", "nonce": "x"}),
 		"of another client":   p.Logout("1", map[string]any{"sub": "eve-1", "aud": "other"}),
