@@ -10,7 +10,7 @@ DATA_DIR := $(or $(LOOM_DATA_DIR),./var)
 
 # What Loom needs from Debian: a program to look for, and the package that has it.
 RUN_DEPS := /usr/lib/postgresql/*/bin/postgres=postgresql mmdebstrap=mmdebstrap nft=nftables ip=iproute2
-TEST_DEPS := $(RUN_DEPS) sshd=openssh-server chromium-headless-shell=chromium-headless-shell gcc=gcc /usr/include/stdlib.h=libc6-dev sudo=sudo curl=curl puppet=puppet-agent jq=jq python3=python3
+TEST_DEPS := $(RUN_DEPS) sshd=openssh-server chromium-headless-shell=chromium-headless-shell gcc=gcc /usr/include/stdlib.h=libc6-dev sudo=sudo curl=curl puppet=puppet-agent jq=jq python3=python3 openssl=openssl sqlite3=sqlite3 glewlwyd=glewlwyd
 
 # Packages in which goroutines share state are tested with the race detector, the others without.
 RACE := ./jobs/work ./app/live ./provisioner/remote

@@ -23,13 +23,22 @@ type company struct {
 
 func newCompany(t *testing.T) *company {
 	t.Helper()
-	c := &company{rooms: newRooms(t), idp: idptest.Start(t)}
+	p := idptest.Start(t)
+	c := companyAt(t, p.Issuer, idptest.ClientID, idptest.Secret)
+	c.idp = p
+	return c
+}
+
+// companyAt has a provider that the test started.
+func companyAt(t *testing.T, issuer, clientID, secret string) *company {
+	t.Helper()
+	c := &company{rooms: newRooms(t)}
 	c.accounts.Identity, c.accounts.PublicURL = idp.New(idp.Options{Reach: loom.Anywhere(), PlainHTTP: true}), c.server.URL
 	c.admin = c.signedIn("demo", "admin")
 	c.admin.get("/admin/identity").shows(t, 200, "No identity providers yet.")
 	c.admin.post("/admin/identity", "name", "Example", "issuer", "ftp://x", "clientId", "loom", "userClaim", "preferred_username", "subjectClaim", "sub", "maxAgeDays", "30", "enabled", "true").
 		shows(t, 422, "The identity provider was not created.", "Enter a URL that begins with https://", "Enter the client secret")
-	made := c.admin.post("/admin/identity", "name", "Example", "issuer", c.idp.Issuer, "clientId", idptest.ClientID, "clientSecret", idptest.Secret,
+	made := c.admin.post("/admin/identity", "name", "Example", "issuer", issuer, "clientId", clientID, "clientSecret", secret,
 		"userClaim", "preferred_username", "subjectClaim", "sub", "maxAgeDays", "30", "enabled", "true")
 	if made.status != http.StatusSeeOther {
 		t.Fatalf("status %d: %s", made.status, made.body)

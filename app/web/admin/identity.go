@@ -229,7 +229,7 @@ func (s *Server) adminIdentityCheck(w http.ResponseWriter, r *http.Request, acto
 	}
 	said := "The provider answers. People sign in at " + found.SignIn + "."
 	if !found.Logout {
-		said += " It does not tell Loom of sign-ins that end there: they last up to 12 hours."
+		said += " It does not announce back-channel logout. Without that, a sign-in that ends there lasts up to 12 hours here."
 	}
 	return s.identityPage(w, r, actor, http.StatusOK, p, nil, &ui.BannerModel{Tone: ui.ToneOK, Text: said})
 }
