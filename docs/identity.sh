@@ -4,7 +4,6 @@
 # and a Loom that may call it:
 #
 #   export LOOM_ALLOW_INSECURE_ENDPOINTS=true LOOM_IDENTITY_NETWORKS=127.0.0.0/8
-#   export LOOM_PUBLIC_URL=http://127.0.0.1:8080
 #   make run
 #   docs/identity.sh [PORT]
 #

@@ -298,7 +298,7 @@ func (c *Client) SignOutURL(ctx context.Context, r Registration, token loom.Secr
 type Found struct {
 	// Pages are where people sign in and, if it has that, out.
 	SignIn, SignOut string
-	// Logout says that it tells Loom of sign-ins that ended.
+	// Logout says that it announces to tell Loom of sign-ins that ended.
 	Logout bool
 	Scopes []string
 }

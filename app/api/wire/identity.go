@@ -54,7 +54,7 @@ func ReadIdentityProvider(body []byte) (account.IdentityProviderInput, error) {
 type IdentityProviderOffers struct {
 	SignIn  string   `json:"signInUrl"`
 	SignOut string   `json:"signOutUrl" description:"Empty where it has none."`
-	Logout  bool     `json:"backchannelLogout" description:"It tells Loom of sign-ins that ended."`
+	Logout  bool     `json:"backchannelLogout" description:"It says that it tells Loom of sign-ins that ended."`
 	Scopes  []string `json:"scopes"`
 }
 
