@@ -4,10 +4,11 @@
 // It decides nothing about users and knows no database. It must not follow redirects nor call
 // addresses that the installation does not allow. A newcomer's usual mistake: taking claims from a
 // token before its signature, issuer, audience, nonce and time were checked; Exchange gives them
-// only after that.
+// only after that. Who a person is comes from the token alone.
 package idp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -154,7 +155,8 @@ func (c *Client) Exchange(ctx context.Context, r Registration, s Sent, a Answer)
 	if a.Issuer != r.Issuer && (a.Issuer != "" || k.SaysIssuer) {
 		return Person{}, refused(fmt.Errorf("the answer is from the issuer %q", a.Issuer))
 	}
-	tokens, err := c.oauth(k, r).Exchange(oidc.ClientContext(ctx, c.http()), a.Code, oauth2.VerifierOption(s.Verifier))
+	ctx = oidc.ClientContext(ctx, c.http())
+	tokens, err := c.oauth(k, r).Exchange(ctx, a.Code, oauth2.VerifierOption(s.Verifier))
 	if err != nil {
 		var said *oauth2.RetrieveError
 		if errors.As(err, &said) && said.Response != nil && said.Response.StatusCode < 500 {
@@ -167,38 +169,14 @@ func (c *Client) Exchange(ctx context.Context, r Registration, s Sent, a Answer)
 	if err != nil {
 		return Person{}, refused(err)
 	}
-	return c.person(r, s, token, raw)
-}
-
-// algorithms are those by which nobody but the provider can sign.
-var algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.EdDSA}
-
-// person reads a verified token.
-func (c *Client) person(r Registration, s Sent, token *oidc.IDToken, raw string) (Person, error) {
-	var all map[string]json.RawMessage
-	if err := token.Claims(&all); err != nil {
-		return Person{}, refused(err)
+	all, err := c.checked(r, s, token)
+	if err != nil {
+		return Person{}, err
 	}
-	text := func(name string) string {
-		var value string
-		_ = json.Unmarshal(all[name], &value) // what is no text counts as missing
-		return value
+	p := Person{Subject: textOf(all, r.SubjectClaim), Session: textOf(all, "sid"), Token: loom.NewSecret(raw)}
+	if err := c.addInfo(oidc.ClientContext(ctx, c.http()), k, r, tokens, all); err != nil {
+		return Person{}, err
 	}
-	azp, hasParty := all["azp"]
-	subject := text(r.SubjectClaim)
-	switch {
-	case token.Nonce != s.Nonce:
-		return Person{}, refused(errors.New("the nonce is another one"))
-	case hasParty && text("azp") != r.ClientID:
-		return Person{}, refused(fmt.Errorf("the token was made for %.100s", azp))
-	case !hasParty && len(token.Audience) > 1:
-		return Person{}, refused(errors.New("the token is for several clients and does not say for which it was made"))
-	case token.IssuedAt.After(c.now().Add(leeway)):
-		return Person{}, refused(errors.New("the token is from the future"))
-	case subject == "" || len(subject) > 255 || strings.ContainsRune(subject, 0):
-		return Person{}, refused(fmt.Errorf("the claim %q, which identifies the person, is missing or too long", r.SubjectClaim))
-	}
-	p := Person{Subject: subject, Session: text("sid"), Token: loom.NewSecret(raw)}
 	for _, name := range protocol {
 		delete(all, name)
 	}
@@ -208,6 +186,67 @@ func (c *Client) person(r Registration, s Sent, token *oidc.IDToken, raw string)
 	}
 	p.Claims, err = loom.ParseClaims(own)
 	return p, err
+}
+
+// algorithms are those by which nobody but the provider can sign.
+var algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.EdDSA}
+
+// textOf returns a claim that is a text, "" for others.
+func textOf(claims map[string]json.RawMessage, name string) string {
+	var value string
+	_ = json.Unmarshal(claims[name], &value) // what is no text counts as missing
+	return value
+}
+
+// checked returns the claims of a token whose signature, issuer, audience and end were verified,
+// if it is for this attempt.
+func (c *Client) checked(r Registration, s Sent, token *oidc.IDToken) (map[string]json.RawMessage, error) {
+	var all map[string]json.RawMessage
+	if err := token.Claims(&all); err != nil {
+		return nil, refused(err)
+	}
+	azp, hasParty := all["azp"]
+	subject := textOf(all, r.SubjectClaim)
+	switch {
+	case token.Nonce != s.Nonce:
+		return nil, refused(errors.New("the nonce is another one"))
+	case hasParty && textOf(all, "azp") != r.ClientID:
+		return nil, refused(fmt.Errorf("the token was made for %.100s", azp))
+	case !hasParty && len(token.Audience) > 1:
+		return nil, refused(errors.New("the token is for several clients and does not say for which it was made"))
+	case token.IssuedAt.After(c.now().Add(leeway)):
+		return nil, refused(errors.New("the token is from the future"))
+	case subject == "" || len(subject) > 255 || strings.ContainsRune(subject, 0):
+		return nil, refused(fmt.Errorf("the claim %q, which identifies the person, is missing or too long", r.SubjectClaim))
+	}
+	return all, nil
+}
+
+// addInfo adds the claims that the provider tells on request. Some have groups nowhere else: Okta
+// leaves them out of tokens that come with an access token. Those of the token, which is signed,
+// win. A provider that does not answer signs nobody in: without their groups people would lose
+// roles.
+func (c *Client) addInfo(ctx context.Context, k *known, r Registration, tokens *oauth2.Token, all map[string]json.RawMessage) error {
+	if k.provider.UserInfoEndpoint() == "" {
+		return nil
+	}
+	info, err := k.provider.UserInfo(ctx, oauth2.StaticTokenSource(tokens))
+	if err != nil {
+		return c.away(r.Issuer, err)
+	}
+	var more map[string]json.RawMessage
+	if err := info.Claims(&more); err != nil {
+		return c.away(r.Issuer, err)
+	}
+	if info.Subject != textOf(all, "sub") {
+		return refused(errors.New("the information is about another person"))
+	}
+	for name, value := range more {
+		if _, there := all[name]; !there {
+			all[name] = value
+		}
+	}
+	return nil
 }
 
 // Logout is a sign-in that ended at the provider.
@@ -349,7 +388,7 @@ func (c *Client) read(ctx context.Context, issuer string) (*known, error) {
 		return nil, c.away(issuer, err)
 	}
 	endpoint := provider.Endpoint()
-	for _, text := range []string{endpoint.AuthURL, endpoint.TokenURL, keys.URL} {
+	for _, text := range []string{endpoint.AuthURL, endpoint.TokenURL, keys.URL, cmp.Or(provider.UserInfoEndpoint(), endpoint.TokenURL)} {
 		u, err := url.Parse(text)
 		if err != nil || c.CheckIssuer((&url.URL{Scheme: u.Scheme, Host: u.Host}).String()) != "" {
 			return nil, c.away(issuer, fmt.Errorf("its configuration names the address %.100q", text))

@@ -73,6 +73,48 @@ func TestExchange(t *testing.T) {
 	}
 }
 
+// TestClaimsOnRequest: claims come from the provider's answer too, who somebody is does not.
+func TestClaimsOnRequest(t *testing.T) {
+	t.Parallel()
+	p, c := idptest.Start(t), client()
+	p.Become(map[string]any{"sub": "eve-1", "oid": "o1", "preferred_username": "eve", "groups": []string{"dev"}, "sid": "s1"})
+	p.Thin = []string{"groups", "oid"}
+	p.Info = func(_ http.ResponseWriter, claims map[string]any) {
+		claims["preferred_username"], claims["sid"], claims["nonce"] = "mallory", "s2", "x"
+	}
+	person, err := exchange(t, c, registration(p), idp.NewSent())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if groups := person.Claims.Values("groups"); len(groups) != 1 || groups[0] != "dev" {
+		t.Errorf("groups %v", groups)
+	}
+	if person.Subject != "eve-1" || person.Session != "s1" || person.Claims.Text("preferred_username") != "eve" || person.Claims["nonce"] != nil {
+		t.Errorf("got %+v", person)
+	}
+	r := registration(p)
+	r.SubjectClaim = "oid"
+	if person, err := exchange(t, c, r, idp.NewSent()); loom.AsError(err).Kind != loom.Invalid {
+		t.Errorf("the token does not say who it is: %+v, %v", person, err)
+	}
+	for name, wrong := range map[string]struct {
+		info func(w http.ResponseWriter, claims map[string]any)
+		kind loom.Kind
+	}{
+		"of another":      {func(_ http.ResponseWriter, claims map[string]any) { claims["sub"] = "mallory-1" }, loom.Invalid},
+		"of nobody":       {func(_ http.ResponseWriter, claims map[string]any) { delete(claims, "sub") }, loom.Invalid},
+		"refused":         {func(w http.ResponseWriter, _ map[string]any) { w.WriteHeader(http.StatusForbidden) }, loom.Unavailable},
+		"of 1 MB":         {func(_ http.ResponseWriter, claims map[string]any) { claims["x"] = strings.Repeat("x", 1<<20) }, loom.Unavailable},
+		"of 100 kB":       {func(_ http.ResponseWriter, claims map[string]any) { claims["x"] = strings.Repeat("x", 100<<10) }, loom.Invalid},
+		"that is no JSON": {func(w http.ResponseWriter, _ map[string]any) { w.Write([]byte("<html>")) }, loom.Unavailable},
+	} {
+		p.Info = wrong.info
+		if person, err := exchange(t, c, registration(p), idp.NewSent()); loom.AsError(err).Kind != wrong.kind {
+			t.Errorf("information %s: %+v, %v", name, person, err)
+		}
+	}
+}
+
 // Whatever is wrong with a token, nobody signs in by it.
 func TestHostileTokens(t *testing.T) {
 	t.Parallel()
@@ -256,6 +298,11 @@ func TestLyingConfigurations(t *testing.T) {
 		"another issuer": func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(`{"issuer":"https://other.example"}`)) },
 		"endless": func(w http.ResponseWriter, _ *http.Request) {
 			w.Write([]byte(`{"issuer":"` + strings.Repeat("x", 1<<20)))
+		},
+		"information nowhere": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			at := `"http://` + r.Host
+			w.Write([]byte(`{"issuer":` + at + `","authorization_endpoint":` + at + `/a","token_endpoint":` + at + `/t","jwks_uri":` + at + `/k","userinfo_endpoint":"file:///etc/passwd"}`))
 		},
 		"no addresses": func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")

@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -39,6 +40,10 @@ type Provider struct {
 	Twist func(claims map[string]any)
 	// SignAs, if set, makes the token in place of a signature.
 	SignAs func(claims map[string]any) string
+	// Thin are claims that it tells on request and leaves out of ID tokens.
+	Thin []string
+	// Info, if set, changes the claims that it tells on request, or answers.
+	Info func(w http.ResponseWriter, claims map[string]any)
 	// Answer, if set, changes the address that people are sent back to.
 	Answer func(back url.Values)
 
@@ -47,7 +52,9 @@ type Provider struct {
 	mu     sync.Mutex
 	person map[string]any
 	codes  map[string]code
-	made   int
+	// infos are claims by access token.
+	infos map[string]map[string]any
+	made  int
 	// asked counts requests by path.
 	asked map[string]int
 }
@@ -68,13 +75,14 @@ var key = sync.OnceValue(func() *rsa.PrivateKey {
 // Start begins to serve a provider until the test ends.
 func Start(t testing.TB) *Provider {
 	t.Helper()
-	p := &Provider{key: key(), codes: map[string]code{}, asked: map[string]int{}}
+	p := &Provider{key: key(), codes: map[string]code{}, infos: map[string]map[string]any{}, asked: map[string]int{}}
 	configuration := &oidctest.Server{PublicKeys: []oidctest.PublicKey{{PublicKey: p.key.Public(), KeyID: keyID, Algorithm: oidc.RS256}}}
 	mux := http.NewServeMux()
 	mux.Handle("GET /keys", configuration)
 	mux.HandleFunc("GET /.well-known/openid-configuration", p.configuration)
 	mux.HandleFunc("GET /auth", p.signIn)
 	mux.HandleFunc("POST /token", p.token)
+	mux.HandleFunc("GET /userinfo", p.info)
 	mux.HandleFunc("GET /end", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, r.FormValue("post_logout_redirect_uri"), http.StatusSeeOther)
 	})
@@ -111,7 +119,7 @@ func (p *Provider) configuration(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]any{
 		"issuer": p.Issuer, "authorization_endpoint": p.Issuer + "/auth", "token_endpoint": p.Issuer + "/token", "jwks_uri": p.Issuer + "/keys",
-		"end_session_endpoint": p.Issuer + "/end", "authorization_response_iss_parameter_supported": true, "backchannel_logout_supported": true,
+		"userinfo_endpoint": p.Issuer + "/userinfo", "end_session_endpoint": p.Issuer + "/end", "authorization_response_iss_parameter_supported": true, "backchannel_logout_supported": true,
 		"id_token_signing_alg_values_supported": []string{"RS256", "HS256", "none"}, "scopes_supported": []string{"openid", "groups"},
 	})
 }
@@ -147,7 +155,11 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	delete(p.codes, r.FormValue("code"))
+	p.infos["access-"+r.FormValue("code")] = c.claims
 	claims := p.claims(c.claims)
+	for _, name := range p.Thin {
+		delete(claims, name)
+	}
 	claims["nonce"] = c.nonce
 	if p.Twist != nil {
 		p.Twist(claims)
@@ -156,7 +168,24 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	if p.SignAs != nil {
 		sign = p.SignAs
 	}
-	_ = json.NewEncoder(w).Encode(map[string]any{"access_token": "nothing", "token_type": "Bearer", "id_token": sign(claims)})
+	_ = json.NewEncoder(w).Encode(map[string]any{"access_token": "access-" + r.FormValue("code"), "token_type": "Bearer", "id_token": sign(claims)})
+}
+
+// info tells the claims of a person.
+func (p *Provider) info(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	claims, ok := p.infos[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]
+	claims = maps.Clone(claims)
+	p.mu.Unlock()
+	if !ok {
+		http.Error(w, "this is no access token", http.StatusUnauthorized)
+		return
+	}
+	if p.Info != nil {
+		p.Info(w, claims)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(claims)
 }
 
 // claims are those of a token.
