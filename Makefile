@@ -128,6 +128,8 @@ soak: deps build ## kill, freeze and cut off processes at SOAK_POINTS points; no
 
 .PHONY: deps deps-run
 deps: ## install (or name) what tests need from Debian
+# The package of glewlwyd starts a service on all addresses, with a password that everybody knows.
+	@if [ "$$(id -u)" = 0 ] && [ -d /run/systemd/system ] && ! type -P glewlwyd >/dev/null; then systemctl mask glewlwyd.service; fi
 	@$(call needs,$(TEST_DEPS))
 deps-run:
 	@$(call needs,$(RUN_DEPS))
