@@ -182,8 +182,8 @@ func must[T any](value T, err error) T {
 
 func TestCodesWorkOnceAndForTheirBrowser(t *testing.T) {
 	t.Parallel()
-	p, c, r, s := idptest.Start(t), client(), idp.Registration{}, idp.NewSent()
-	r = registration(p)
+	p, c, s := idptest.Start(t), client(), idp.NewSent()
+	r := registration(p)
 	p.Become(map[string]any{"sub": "eve-1"})
 	q := visit(t, c, r, s)
 	answer := idp.Answer{Code: q.Get("code"), Issuer: q.Get("iss")}
@@ -251,8 +251,6 @@ func TestLogoutTokens(t *testing.T) {
 func TestKeysAreAskedForOnceAMinute(t *testing.T) {
 	t.Parallel()
 	p, c := idptest.Start(t), client()
-	other := idptest.Start(t)
-	_ = other
 	stranger, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
