@@ -29,7 +29,7 @@ var tags = []tag{
 	{"account", "Who the request acts as; tokens, sessions and profile.", []string{"whoami", "tokens", "sessions", "profile"}},
 	{"tenants", "Tenants with quotas, their users and settings.", []string{"tenants", "users", "settings"}},
 	{"groups", "Groups of users, and the roles that users and groups have in the tenant, on templates and on clusters.", []string{"groups", "bindings", "access"}},
-	{"identity providers", "Services of organizations that people sign in with, and the rules that make them members of groups.", []string{"identity-providers"}},
+	{"identity", "Services of organizations that people sign in with, and the rules that make them members of groups.", []string{"identity-providers"}},
 	{"incidents", "What went wrong on nodes, from turning bad until well again.", []string{"incidents"}},
 	{"hooks", "Notices over HTTP when operations start and end.", []string{"hooks"}},
 	{"audit", "Who changed what, when and from where.", []string{"audit"}},
