@@ -529,6 +529,9 @@ func TestIdentityProvidersAreChecked(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	if _, err := o.CreateIdentityProvider(o.ctx, o.admin, account.IdentityProviderInput{Name: ptr("EXAMPLE"), Issuer: &o.idp.Issuer, ClientID: ptr("x"), Secret: ptr(loom.NewSecret("x"))}); kind(err) != loom.Conflict {
+		t.Errorf("two of a name: %v", err)
+	}
 	moved := idptest.Start(t)
 	if _, err := o.UpdateIdentityProvider(o.ctx, o.admin, o.provider.ID, account.IdentityProviderInput{Issuer: &moved.Issuer, Secret: ptr(loom.NewSecret("x"))}); kind(err) != loom.Invalid {
 		t.Errorf("the issuer moves under its users: %v", err)

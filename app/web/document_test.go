@@ -40,6 +40,7 @@ var withoutDocument = map[string]string{
 	"GET /admin/providers/{name}/use": "asks where", "GET /admin/tests/{probe}": "the answer to a form",
 	"GET /admin/services/{name}/use": "asks where", "GET /admin/fix": "asks about several entries",
 	"GET /system/tenants/{tenant}/clusters": "clusters of another tenant, pages only", "GET /system/tenants/{tenant}/users": "users of another tenant, pages only",
+	"GET /login/{provider}": "leads to the identity provider", "GET /login/{provider}/callback": "comes from the identity provider",
 	"GET /admin": "sums up several lists", "GET /system": "sums up several lists",
 }
 
@@ -208,7 +209,7 @@ func (w *clusterWorld) documentValues() map[string]string {
 	w.must(err)
 	_, err = w.accounts.Share(w.ctx, w.actor("admin"), account.BindingInput{Group: group.ID, Role: loom.RoleReader, Cluster: ref.Cluster})
 	w.must(err)
-	provider, err := w.accounts.CreateIdentityProvider(w.ctx, w.actor("admin"), identityProvider("Example"))
+	provider, err := w.accounts.CreateIdentityProvider(w.ctx, w.actor("admin"), identityProvider("Own"))
 	w.must(err)
 	var node string
 	w.must(w.db.Get(&node, `SELECT id FROM nodes WHERE cluster_id = $1 AND 'nginx' = ANY (services) LIMIT 1`, int64(ref.Cluster)))
@@ -218,7 +219,7 @@ func (w *clusterWorld) documentValues() map[string]string {
 		"{cluster}": ref.Cluster.String(), "{n}": "1", "{task}": "1", "{node}": node, "{service}": "nginx", "{preview}": string(preview.ID),
 		"{template}": "web-cluster", "{version}": "1", "{id}": fmt.Sprint(token.ID), "{verb}": "delete", "{token}": fmt.Sprint(token.ID), "{session}": "x",
 		"{tenant}": "acme", "{delivery}": "1", "{queue}": "hook", "/system/queues/{queue}/{verb}": "pause", "/system/queues/jobs/{id}": riverJob,
-		"/admin/users/{id}": "ana", "/admin/hooks/{id}": fmt.Sprint(made.ID), "/admin/groups/{id}": fmt.Sprint(group.ID), "/admin/identity/{id}": provider.ID, "{provider}": provider.ID, "/admin/rollouts/{id}": fmt.Sprint(rollout.Number), "/admin/rollouts/{id}/{verb}": "abort", "/system/orphans/{id}": "1", "/system/workers/{id}": "x",
+		"/admin/users/{id}": "ana", "/admin/hooks/{id}": fmt.Sprint(made.ID), "/admin/groups/{id}": fmt.Sprint(group.ID), "/admin/identity/{id}": provider.ID, "{provider}": "none", "/admin/rollouts/{id}": fmt.Sprint(rollout.Number), "/admin/rollouts/{id}/{verb}": "abort", "/system/orphans/{id}": "1", "/system/workers/{id}": "x",
 		"/admin/providers/{name}": "lab", "/admin/hardware-types/{name}": "small", "/admin/image-types/{name}": "debian-12", "/admin/services/{name}": "nginx",
 		"/admin/templates/{name}": "web-cluster", "/admin/partials/{name}": "part",
 	}

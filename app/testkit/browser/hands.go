@@ -33,18 +33,32 @@ func (b *Browser) PatientKeyboard(most int) Hands { return keyboard{b, most} }
 
 type mouse struct{ b *Browser }
 
+// still waits until an element is where it was a moment before: what still moves is missed.
+func (m mouse) still(selector string) {
+	m.b.t.Helper()
+	m.b.WaitTrue(selector+" to stand still", fmt.Sprintf(`(e => {
+		if (!e) return false;
+		const box = e.getBoundingClientRect(), at = [%q, scrollX + box.x, scrollY + box.y].join(), still = window.stoodAt === at;
+		window.stoodAt = at;
+		return still;
+	})(document.querySelector(%[1]q))`, selector))
+}
+
 func (m mouse) Activate(what, selector string) {
 	m.b.t.Helper()
+	m.still(selector)
 	m.b.Do(what, chromedp.Click(chromedp.CSS(selector)))
 }
 
 func (m mouse) Choose(what, selector string) {
 	m.b.t.Helper()
+	m.still(selector)
 	m.b.Do(what, chromedp.Click(chromedp.CSS(selector)))
 }
 
 func (m mouse) Fill(what, selector, text string) {
 	m.b.t.Helper()
+	m.still(selector)
 	m.b.Do(what, chromedp.Click(chromedp.CSS(selector)), chromedp.KeyEvent("a", chromedp.KeyModifiers(kb.ModifierCtrl)), chromedp.KeyEvent(text))
 }
 

@@ -87,12 +87,11 @@ func (s *Server) loginEnded(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	if err := s.Accounts.ProviderLogout(r.Context(), r.PathValue("provider"), f.Get("logout_token")); err != nil {
-		switch loom.AsError(err).Kind {
-		case loom.Invalid, loom.NotFound:
-			http.Error(w, "The logout token was not taken.", http.StatusBadRequest)
-			return nil
+		if loom.AsError(err).Kind != loom.Invalid {
+			return err
 		}
-		return err
+		http.Error(w, "The logout token was not taken.", http.StatusBadRequest)
+		return nil
 	}
 	w.WriteHeader(http.StatusOK)
 	return nil

@@ -15,9 +15,9 @@ func (s *Server) Routes() []page.Route {
 		page.Get(route.SignIn(), page.Open, page.Anybody(s.signInDialog)),
 		page.Post(route.SignIn(), page.Open, page.Anybody(s.signInAgain)),
 
-		page.Piece("/login/{provider}", page.Open, page.Anybody(s.loginAt), "/login/{identity provider}"),
-		page.Piece("/login/{provider}/callback", page.Open, page.Anybody(s.loginBack), "/login/{identity provider}/callback"),
-		page.Post("/login/{provider}/logout", page.Open, page.Anybody(s.loginEnded), "/login/{identity provider}/logout"),
+		page.Piece("/login/{provider}", page.Open, page.Anybody(s.loginAt), "/login/none"),
+		page.Piece("/login/{provider}/callback", page.Open, page.Anybody(s.loginBack), "/login/none/callback"),
+		page.Post("/login/{provider}/logout", page.Open, page.Anybody(s.loginEnded), "/login/none/logout"),
 
 		page.Get(route.AccountSignIn(), loom.Self, s.accountSignIn),
 		page.Post(route.AccountSignIn(), loom.Self, s.accountConnect),
