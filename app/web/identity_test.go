@@ -98,7 +98,7 @@ func TestIdentityInPages(t *testing.T) {
 	c.travel(t, newcomer, "/login/"+c.id).shows(t, 403, "no rule gives you a place", "preferred_username", "eve")
 
 	preview := c.admin.post(c.provider+"/rules", "group", group, "conditions[0].claim", "groups", "conditions[0].op", "is", "conditions[0].value", "staff", "conditions[1].op", "is", "conditions[2].op", "is").
-		shows(t, 200, "Preview of rules", "1 person has signed in with Example so far. Some rule matches 1.", "Nobody gains or loses a role")
+		shows(t, 200, "Preview of rules", "1 person has signed in with Example so far; the new rules match 1.", "Nobody gains or loses a role")
 	c.apply(t, preview).goes(t, c.provider)
 	c.apply(t, preview).shows(t, 409, "Preview the rules again")
 
@@ -121,10 +121,10 @@ func TestIdentityInPages(t *testing.T) {
 	// The preview of the rule's end names who loses what.
 	rules := c.admin.get(c.provider).shows(t, 200, "1 user signs in with it.")
 	remove := hiddenInput.FindStringSubmatch(rules.body)
-	c.apply(t, c.admin.post(c.provider+"/rules/preview", "rules", strings.ReplaceAll(remove[2], "&#34;", `"`)).shows(t, 200, "loses user", "eve", "cannot sign in any longer")).goes(t, c.provider)
+	c.apply(t, c.admin.post(c.provider+"/rules/preview", "rules", strings.ReplaceAll(remove[2], "&#34;", `"`)).shows(t, 200, "1 user loses the role “user”", "eve", "cannot sign in any longer")).goes(t, c.provider)
 	newcomer.get("/catalog").goes(t, "/login?next=%2Fcatalog")
 	c.apply(t, preview).shows(t, 409)
-	again := c.admin.post(c.provider+"/rules", "group", group, "conditions[0].claim", "groups", "conditions[0].op", "is", "conditions[0].value", "staff", "conditions[1].op", "is", "conditions[2].op", "is").shows(t, 200, "gains user", "eve")
+	again := c.admin.post(c.provider+"/rules", "group", group, "conditions[0].claim", "groups", "conditions[0].op", "is", "conditions[0].value", "staff", "conditions[1].op", "is", "conditions[2].op", "is").shows(t, 200, "1 user gains the role “user”", "eve")
 	c.apply(t, again).goes(t, c.provider)
 
 	// Signing out leads to the provider, too; a sign-in that ended there ends here.

@@ -364,18 +364,18 @@ func (s *Server) rulesOf(w http.ResponseWriter, r *http.Request, actor loom.Acto
 
 // previewPage says what rules would do, and applies them.
 func (s *Server) previewPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, p loom.IdentityProvider, preview account.RulesPreview) error {
-	m := adminview.PageModel{Intro: ui.Count(preview.Known, "person has signed in with", "people have signed in with") + " " + p.Name + " so far. Some rule matches " + strconv.Itoa(preview.Matched) + "."}
+	m := adminview.PageModel{Intro: ui.Count(preview.Known, "person has signed in with", "people have signed in with") + " " + p.Name + " so far; the new rules match " + strconv.Itoa(preview.Matched) + "."}
 	if len(preview.Nowhere) > 0 {
 		m.Banners = append(m.Banners, ui.BannerModel{Tone: ui.ToneWarn, Text: ui.Count(len(preview.Nowhere), "user loses the last role and cannot sign in any longer: ", "users lose their last role and cannot sign in any longer: ") + userNames(nowhere(preview.Nowhere)) + "."})
 	}
 	changes := adminview.TableModel{ID: "roles", Caption: "Changes of roles", Now: s.Now(), Columns: []ui.Column{{Label: "Change"}, {Label: "For"}, {Label: "Users"}},
 		Empty: ui.EmptyModel{Icon: "check", Text: "Nobody gains or loses a role at once."}}
 	for _, c := range preview.Roles {
-		verb := ui.Count(len(c.Users), "loses ", "lose ")
+		verb := ui.Count(len(c.Users), "user loses", "users lose")
 		if c.Gained {
-			verb = ui.Count(len(c.Users), "gains ", "gain ")
+			verb = ui.Count(len(c.Users), "user gains", "users gain")
 		}
-		changes.Rows = append(changes.Rows, []adminview.Cell{{Text: verb + string(c.Role)}, grantWords(loom.Binding{Grant: c.Grant, ClusterName: c.Cluster.String()}), {Text: userNames(c.Users)}})
+		changes.Rows = append(changes.Rows, []adminview.Cell{{Text: verb + " the role “" + string(c.Role) + "”"}, grantWords(loom.Binding{Grant: c.Grant, ClusterName: c.Cluster.String()}), {Text: userNames(c.Users)}})
 	}
 	rules := adminview.TableModel{ID: "new-rules", Caption: "New rules", Now: s.Now(), Columns: []ui.Column{{Label: "Conditions"}, {Label: "Group"}}, Empty: ui.EmptyModel{Icon: "key", Text: "No rules: nobody gets a role by signing in."}}
 	for _, rule := range preview.Rules {
