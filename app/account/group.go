@@ -2,6 +2,7 @@ package account
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -12,8 +13,12 @@ import (
 	"loom/app/store"
 )
 
-// maxGroups is how many groups a tenant may have.
-const maxGroups = 2000
+// maxGroups is how many groups a tenant may have, maxGroupsOf how many a user may be in: each
+// request reads their roles. Rules of identity providers, which are few, may add to those by hand.
+const (
+	maxGroups   = 2000
+	maxGroupsOf = 500
+)
 
 // GroupInput is a new group, or what to change of one: nil leaves it.
 type GroupInput struct {
@@ -198,11 +203,18 @@ func (a *Accounts) DeleteGroup(ctx context.Context, actor loom.Actor, id int64) 
 }
 
 // AddMember puts a user into a group; one who is in it already stays. Errors: Forbidden,
-// NotFound, Invalid for a user who is not there or disabled.
+// NotFound, Invalid for a user who is not there or disabled, Exhausted for one in too many groups.
 func (a *Accounts) AddMember(ctx context.Context, actor loom.Actor, id int64, user loom.UserID) error {
 	return a.changeGroup(ctx, actor, id, "update", func(tx *sqlx.Tx, g *loom.Group) (before, after map[string]any, err error) {
 		if err := knownUser(ctx, tx, actor.Tenant, "user", user); err != nil {
 			return nil, nil, err
+		}
+		of, err := store.GroupsOf(ctx, tx, actor.Tenant, user)
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(of) >= maxGroupsOf && !slices.ContainsFunc(of, func(g loom.Group) bool { return g.ID == id }) {
+			return nil, nil, loom.NewError(loom.Exhausted, "“%s” is in %d groups, the most there are; remove the user from one first.", user, len(of))
 		}
 		added, err := store.AddMember(ctx, tx, actor.Tenant, id, user, loom.MemberByHand, actor.User)
 		if err != nil || !added {

@@ -273,3 +273,21 @@ func TestGroupsAreChecked(t *testing.T) {
 		t.Errorf("a user adds himself: %v", err)
 	}
 }
+
+// A user is in 500 groups at most: each request reads the roles of all.
+func TestGroupsOfAUserAreBounded(t *testing.T) {
+	t.Parallel()
+	s := sharing(t)
+	s.exec(t, `WITH teams AS (INSERT INTO groups (tenant_id, name) SELECT $1, 'team ' || n FROM generate_series(1, 499) n RETURNING tenant_id, id)
+		INSERT INTO group_members (tenant_id, group_id, user_id, added_by) SELECT tenant_id, id, 'user', 'x' FROM teams`, s.admin.Tenant)
+	one, two := s.groupWith(t, s.admin, "one more", ""), s.groupWith(t, s.admin, "one too many", "")
+	if err := s.AddMember(s.ctx, s.admin, one.ID, "user"); err != nil {
+		t.Errorf("group 500: %v", err)
+	}
+	if err := s.AddMember(s.ctx, s.admin, two.ID, "user"); kind(err) != loom.Exhausted {
+		t.Errorf("group 501: %v", err)
+	}
+	if err := s.AddMember(s.ctx, s.admin, one.ID, "user"); err != nil {
+		t.Errorf("one that he is in already: %v", err)
+	}
+}
