@@ -172,6 +172,17 @@ func (b *benchInstance) measureBindings(ctx context.Context, while time.Duration
 			return err
 		}
 	}
+	const inGroups = "in-500-groups"
+	if tokens[inGroups], err = b.tokenOf(ctx, inGroups, 0); err != nil {
+		return err
+	}
+	if _, err := b.System.DB.ExecContext(ctx, `WITH teams AS (INSERT INTO groups (tenant_id, name) SELECT $1, 'many ' || n FROM generate_series(1, 500) n RETURNING tenant_id, id),
+		member AS (INSERT INTO group_members (tenant_id, group_id, user_id, added_by) SELECT tenant_id, id, $2, 'admin' FROM teams)
+		INSERT INTO role_bindings (tenant_id, group_id, role, cluster_id, created_by)
+		SELECT t.tenant_id, t.id, 'reader', c.id, 'admin' FROM (SELECT *, row_number() OVER () AS n FROM teams) t
+		JOIN (SELECT id, row_number() OVER (ORDER BY id DESC) AS n FROM clusters WHERE tenant_id = $1) c ON c.n = 1 + t.n % 100`, b.actor.Tenant, inGroups); err != nil {
+		return err
+	}
 	if _, err := b.System.DB.ExecContext(ctx, `UPDATE clusters SET owner_id = 'bindings-0' WHERE id IN (SELECT id FROM clusters WHERE tenant_id = $1 ORDER BY id LIMIT $2)`, b.actor.Tenant, benchShared); err != nil {
 		return err
 	}
@@ -179,8 +190,8 @@ func (b *benchInstance) measureBindings(ctx context.Context, while time.Duration
 		title, path string
 		users       []string
 	}{
-		{"settings with 0, 20, 1,000 bindings", "/v2/settings", []string{"bindings-0", "bindings-20", "bindings-1000"}},
-		{"list 50 clusters: 100 own, 100 shared", "/v2/clusters?limit=50", []string{"bindings-0", "bindings-100"}},
+		{"settings with 0, 20, 1,000 bindings", "/v2/settings", []string{"bindings-0", "bindings-20", "bindings-1000", inGroups}},
+		{"list 50 clusters: 100 own, 100 shared", "/v2/clusters?limit=50", []string{"bindings-0", "bindings-100", inGroups}},
 	}
 	fmt.Fprintf(b.Out, "\nIdentity: %d callers, %s each in turns\n\n  %-40s %-14s %8s %8s %8s\n", httpCallers, while, "", "user", "p50 ms", "p99 ms", "ratio")
 	for _, c := range cases {
