@@ -187,7 +187,7 @@ func (a *Accounts) FinishAttempt(ctx context.Context, in ProviderAnswer) (Finish
 	switch {
 	case err == nil && try.belongsNowhere:
 		done.Claims = person.Claims
-		err = a.refusedAttempt(ctx, p, in, loom.NewError(loom.Forbidden, "“%s” knows you, but no rule gives you a place in Loom. Ask an administrator, and show what “%[1]s” says of you:", p.Name))
+		err = a.refusedAttempt(ctx, p, in, loom.NewError(loom.Forbidden, "“%s” knows you, but no rule gives you a place in Loom. Ask an administrator, and show what “%[1]s” says about you:", p.Name))
 	case errors.Is(err, loom.Forbidden) || errors.Is(err, loom.Conflict):
 		err = a.refusedAttempt(ctx, p, in, err)
 	}

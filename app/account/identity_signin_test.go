@@ -141,6 +141,10 @@ func TestSignInWithAProvider(t *testing.T) {
 	if n := o.count(t, `SELECT count(*) FROM audit WHERE verb = 'sign_in' AND object = 'eve' AND after->>'identityProvider' = 'Example' AND after->'rules' = '[0]'`); n != 1 {
 		t.Errorf("%d entries of the audit name provider and rules", n)
 	}
+	first := loom.NewSecret("a password that would stay")
+	if _, err := o.UpdateUser(o.ctx, actor, "eve", account.UserChange{Password: &first, OldPassword: ptr(loom.NewSecret("x"))}); kind(err) != loom.Forbidden {
+		t.Errorf("somebody without a password sets one, which outlives the account at the provider: %v", err)
+	}
 	_, secret, err := o.CreateToken(o.ctx, actor, account.NewToken{Name: "ci", Scopes: []loom.Scope{loom.ScopeRead}})
 	if err != nil {
 		t.Fatal(err)

@@ -172,7 +172,8 @@ func mayChangeUser(actor loom.Actor, id loom.UserID, in UserChange) error {
 
 // newHash gives the hash of the new password, "" without one, and whether the
 // present one was asked for. Who changes his own must know it, unless he has none
-// yet or is a superadmin from another tenant who acts as him.
+// yet or is a superadmin from another tenant who acts as him. Who signs in with an identity
+// provider sets no first one: it would outlive his account there.
 func (a *Accounts) newHash(ctx context.Context, actor loom.Actor, id loom.UserID, in UserChange) (hash string, checked bool, err error) {
 	if in.Password == nil {
 		return "", false, nil
@@ -185,6 +186,15 @@ func (a *Accounts) newHash(ctx context.Context, actor loom.Actor, id loom.UserID
 		checked = present != ""
 		if !checked && actor.Token != 0 {
 			return "", false, loom.NewError(loom.Forbidden, "A token sets no first password of its owner; an administrator, or “loom user password”, does.")
+		}
+		if !checked {
+			identities, err := store.IdentitiesOf(ctx, a.db, actor.Tenant, id)
+			if err == nil && len(identities) > 0 {
+				err = loom.NewError(loom.Forbidden, "You sign in with “%s” and have no password. Only an administrator can give you one.", identities[0].ProviderName)
+			}
+			if err != nil {
+				return "", false, err
+			}
 		}
 		if checked {
 			if err := a.checkOld(ctx, actor, id, in); err != nil {

@@ -106,6 +106,7 @@ func TestIdentityInPages(t *testing.T) {
 		t.Fatalf("status %d to %q", a.status, a.location)
 	}
 	newcomer.get("/catalog").shows(t, 200, "eve")
+	newcomer.get("/account").shows(t, 200, "You sign in with Example and have no password.").hides(t, "Current password")
 	newcomer.get("/account/sign-in").shows(t, 200, "Staff", "groups is “staff”", "Member")
 	c.admin.get("/admin/users/eve").shows(t, 200, "Signed in with Example", "Staff")
 	newcomer.get("/admin").shows(t, 403)

@@ -78,6 +78,8 @@ type AccountModel struct {
 
 	PasswordErrors ui.FormErrors
 	EndTokens      bool
+	// Provider is the identity provider of a user who has no password, "" for others.
+	Provider string
 }
 
 // KeyRow is an SSH key, by which people tell it from others.

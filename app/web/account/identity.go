@@ -142,7 +142,7 @@ func (s *Server) accountConnect(w http.ResponseWriter, r *http.Request, actor lo
 		return err
 	}
 	s.Sessions.Attempt(w, r, cookie)
-	return s.leavePage(w, r, accountview.LeaveModel{Title: "Connect an account", Text: "Sign in there to connect your account.", URL: at, Label: "Go on"})
+	return s.leavePage(w, r, accountview.LeaveModel{Title: "Connect an account", Text: "Sign in with the account to connect.", URL: at, Label: "Continue"})
 }
 
 func (s *Server) accountDisconnect(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {

@@ -140,7 +140,7 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Clear-Site-Data", `"cache", "storage"`)
 	if leave != "" {
-		return s.leavePage(w, r, accountview.LeaveModel{Title: "Signed out of Loom", Text: "You are signed out of Loom. Your organization signs you out next.", URL: leave, Label: "Go on"})
+		return s.leavePage(w, r, accountview.LeaveModel{Title: "Signed out of Loom", Text: "You are signed out of Loom. Your organization signs you out next.", URL: leave, Label: "Continue"})
 	}
 	return httpx.SeeOther(w, r, route.Login(""))
 }

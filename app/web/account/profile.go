@@ -38,6 +38,19 @@ func (s *Server) accountPage(w http.ResponseWriter, r *http.Request, actor loom.
 		User: string(user.ID), Role: actor.RoleWords(), Tenant: actor.TenantName,
 		Zone: s.Preferences(r).Location().String(), DisplayName: user.DisplayName, Email: user.Email,
 	}
+	hasPassword, err := s.Accounts.HasPassword(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	if !hasPassword {
+		identities, err := s.Accounts.Identities(r.Context(), actor, actor.User)
+		if err != nil {
+			return err
+		}
+		if len(identities) > 0 {
+			m.Provider = identities[0].ProviderName
+		}
+	}
 	for _, line := range user.SSHKeys {
 		if key, ok := account.SSHKeyOf(line); ok {
 			m.KeyRows = append(m.KeyRows, accountview.KeyRow{Name: cmp.Or(key.Comment, "unnamed key"), Kind: key.Kind, Fingerprint: key.Fingerprint})

@@ -149,11 +149,12 @@ func (s *Server) identityPage(w http.ResponseWriter, r *http.Request, actor loom
 	}
 	shown := edit.Shown()
 	m.Parts = append(m.Parts,
-		adminview.Card("rules-title", "Rules", adminview.Text("Who fulfills all conditions of a rule is a member of its group, and no longer a member after the first sign-in without them."),
+		adminview.Card("rules-title", "Rules", adminview.Text("Whoever fulfills all conditions of a rule joins its group, and leaves it at the next sign-in that does not."),
 			s.ruleTable(p, rules), adminview.Buttons(ui.ButtonModel{Label: "Add rule", Icon: "plus", Kind: ui.Primary, Href: route.AdminIdentityVerb(p.ID, "rules")})),
 		adminview.Card("addresses-title", "Addresses to enter at the provider", ui.Definitions([]ui.Def{
 			{Term: "Redirect URI", Value: ui.CopyText(s.Accounts.CallbackURL(p.ID), "redirect URI")},
 			{Term: "Back-channel logout URI", Value: ui.CopyText(s.Accounts.LogoutURL(p.ID), "logout URI")},
+			{Term: "Post-logout redirect URI", Value: ui.CopyText(s.Accounts.PublicURL+"/login", "post-logout URI")},
 		}), adminview.Act(route.AdminIdentityVerb(p.ID, "check"), ui.ButtonModel{Label: "Check the provider", Busy: "Checking…", Submit: true})),
 		adminview.Card("edit-title", "Settings", adminview.Form(adminview.FormModel{Action: route.AdminIdentityProvider(p.ID), Errors: shown.Errors, Button: "Save", Busy: "Saving…", Secondary: true, Parts: shown.Parts()})))
 	return s.Sheet(w, r, actor, status, identityFrame(p.Name, ui.Crumb{Label: p.Name}), m)
@@ -229,7 +230,7 @@ func (s *Server) adminIdentityCheck(w http.ResponseWriter, r *http.Request, acto
 	}
 	said := "The provider answers. People sign in at " + found.SignIn + "."
 	if !found.Logout {
-		said += " It does not announce back-channel logout. Without that, a sign-in that ends there lasts up to 12 hours here."
+		said += " It does not announce back-channel logout. Without it, somebody who signs out there stays signed in here for up to 12 hours."
 	}
 	return s.identityPage(w, r, actor, http.StatusOK, p, nil, &ui.BannerModel{Tone: ui.ToneOK, Text: said})
 }
@@ -243,14 +244,14 @@ func ruleForm(groups []loom.Group) form.Edit {
 	for _, g := range groups {
 		options = append(options, strconv.FormatInt(g.ID, 10), g.Name)
 	}
-	parts := []form.Part{form.Field{Path: form.At("group"), Face: ui.FieldModel{Label: "Make members of", Kind: ui.FieldSelect, Width: "m", Options: page.Options("", options...)}}}
+	parts := []form.Part{form.Field{Path: form.At("group"), Face: ui.FieldModel{Label: "Group to join", Kind: ui.FieldSelect, Width: "m", Options: page.Options("", options...)}}}
 	var conditions []map[string]string
 	for i := range conditionsOfForm {
 		at, number := form.At("conditions", i), strconv.Itoa(i+1)
 		conditions = append(conditions, map[string]string{"claim": "", "op": string(loom.ConditionIs), "value": ""})
 		parts = append(parts, form.Row{Parts: []form.Part{
-			form.Field{Path: at.To("claim"), Empty: form.EmptyText, Face: ui.FieldModel{Label: "Claim " + number, Mono: true, Optional: i > 0, Width: "s", MaxLength: 255}},
-			form.Field{Path: at.To("op"), Face: ui.FieldModel{Label: "Comparison " + number, Kind: ui.FieldSelect, Width: "s", Options: page.Options("", "is", "is", "matches", "matches RE2")}},
+			form.Field{Path: at.To("claim"), Empty: form.EmptyText, Face: ui.FieldModel{Label: "Claim " + number, Mono: true, Optional: i > 0, Width: "s", MaxLength: 255, Help: map[bool]string{true: "Such as groups."}[i == 0]}},
+			form.Field{Path: at.To("op"), Face: ui.FieldModel{Label: "Comparison " + number, Kind: ui.FieldSelect, Width: "s", Options: page.Options("", "is", "is", "matches", "matches the regular expression")}},
 			form.Field{Path: at.To("value"), Empty: form.EmptyText, Face: ui.FieldModel{Label: "Value " + number, Mono: true, Optional: i > 0, Width: "m", MaxLength: 255}},
 		}})
 	}
