@@ -44,6 +44,8 @@ type RulesPreview struct {
 	// Roles are those that users gain or lose, and Nowhere are users who have none left.
 	Roles   []RoleChange
 	Nowhere []loom.Account
+	// Roleless are groups of the new rules that have no role yet, by name: they let nobody in.
+	Roleless []string
 	// members are the groups of each user by the new rules.
 	members map[loom.Account][]int64
 }
@@ -182,6 +184,11 @@ func previewRules(ctx context.Context, tx *sqlx.Tx, p loom.IdentityProvider, rul
 	ofGroups, ofUsers, err := store.RolesAllTenants(ctx, tx, p.ID, slices.Sorted(maps.Keys(named)))
 	if err != nil {
 		return RulesPreview{}, err
+	}
+	for _, r := range placed {
+		if len(ofGroups[r.Group]) == 0 && !slices.Contains(preview.Roleless, r.GroupName) {
+			preview.Roleless = append(preview.Roleless, r.GroupName)
+		}
 	}
 	preview.compare(p, standings, ofGroups, ofUsers)
 	return preview, preview.seal(ctx, tx, p)

@@ -159,7 +159,7 @@ func (a *Accounts) FinishAttempt(ctx context.Context, in ProviderAnswer) (Finish
 	began, place := a.openAttempt(p.ID, in.State, in.Attempts)
 	done.Attempt, done.Used = began.Attempt, place
 	if place < 0 {
-		return done, loom.NewError(loom.Invalid, "This sign-in was not begun in this browser, was finished already, or took more than 10 minutes. Sign in again.")
+		return done, loom.NewError(loom.Invalid, "This sign-in did not start in this browser, was finished already, or took more than 10 minutes. Sign in again.")
 	}
 	if in.Refused != "" {
 		return done, loom.NewError(loom.Invalid, "“%s” did not sign you in: %.200s", p.Name, in.Refused)

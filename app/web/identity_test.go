@@ -84,13 +84,16 @@ func TestIdentityInPages(t *testing.T) {
 	t.Parallel()
 	c := newCompany(t)
 	at := c.admin.post("/admin/groups", "name", "Staff").location
-	c.admin.post(at+"/roles", "role", "user").goes(t, at)
 	group := strings.TrimPrefix(at, "/admin/groups/")
 	c.admin.get(c.provider).shows(t, 200, c.server.URL+"/login/"+c.id+"/callback", c.server.URL+"/login/"+c.id+"/logout", "No rules yet")
 	c.admin.post(c.provider+"/check").shows(t, 200, "The provider answers.", c.idp.Issuer+"/auth")
 	c.admin.get(c.provider+"/rules").shows(t, 200, "Add rule", "Staff")
 	c.admin.post(c.provider+"/rules", "group", group, "conditions[0].claim", "groups", "conditions[0].op", "matches", "conditions[0].value", "(a", "conditions[1].op", "is", "conditions[2].op", "is").
 		shows(t, 422, "The rule was not added.", "This is no regular expression", `value="(a"`)
+
+	c.admin.post(c.provider+"/rules", "group", group, "conditions[0].claim", "groups", "conditions[0].op", "is", "conditions[0].value", "staff", "conditions[1].op", "is", "conditions[2].op", "is").
+		shows(t, 200, "Without a role, a group lets nobody sign in. Give one to: Staff.")
+	c.admin.post(at+"/roles", "role", "user").goes(t, at)
 
 	newcomer := c.visitor()
 	c.idp.Become(map[string]any{"sub": "1", "preferred_username": "eve", "groups": []string{"staff"}})
@@ -182,7 +185,7 @@ func TestProviderAway(t *testing.T) {
 	c.idp.Stop()
 	c.visitor().get("/login/"+c.id).shows(t, 503, "does not answer", "Password")
 	c.visitor().get("/login/none").shows(t, 404, "Password")
-	c.visitor().get("/login/"+c.id+"/callback?state=x&code=y").shows(t, 400, "was not begun in this browser")
+	c.visitor().get("/login/"+c.id+"/callback?state=x&code=y").shows(t, 400, "did not start in this browser")
 	c.admin.post(c.provider+"/check").shows(t, 200, "does not answer")
 	c.signedIn("demo", "user")
 }

@@ -369,6 +369,9 @@ func (s *Server) previewPage(w http.ResponseWriter, r *http.Request, actor loom.
 	if len(preview.Nowhere) > 0 {
 		m.Banners = append(m.Banners, ui.BannerModel{Tone: ui.ToneWarn, Text: ui.Count(len(preview.Nowhere), "user loses the last role and cannot sign in any longer: ", "users lose their last role and cannot sign in any longer: ") + userNames(nowhere(preview.Nowhere)) + "."})
 	}
+	if len(preview.Roleless) > 0 {
+		m.Banners = append(m.Banners, ui.BannerModel{Tone: ui.ToneWarn, Text: "Without a role, a group lets nobody sign in. Give one to: " + strings.Join(preview.Roleless, ", ") + "."})
+	}
 	changes := adminview.TableModel{ID: "roles", Caption: "Changes of roles", Now: s.Now(), Columns: []ui.Column{{Label: "Change"}, {Label: "For"}, {Label: "Users"}},
 		Empty: ui.EmptyModel{Icon: "check", Text: "Nobody gains or loses a role at once."}}
 	for _, c := range preview.Roles {
