@@ -103,7 +103,7 @@ func TestIdentityInPages(t *testing.T) {
 	preview := c.admin.post(c.provider+"/rules", "group", group, "conditions[0].claim", "groups", "conditions[0].op", "is", "conditions[0].value", "staff", "conditions[1].op", "is", "conditions[2].op", "is").
 		shows(t, 200, "Preview of rules", "1 person has signed in with Example so far; the new rules match 1.", "Nobody gains or loses a role")
 	c.apply(t, preview).goes(t, c.provider)
-	c.apply(t, preview).shows(t, 409, "Preview the rules again")
+	c.apply(t, preview).shows(t, 409, "Something has changed since the preview", "Apply rules")
 
 	if a := c.travel(t, newcomer, "/login/"+c.id+"?next=%2Fcatalog"); a.status != http.StatusSeeOther || a.location != "/catalog" {
 		t.Fatalf("status %d to %q", a.status, a.location)

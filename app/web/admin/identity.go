@@ -325,7 +325,7 @@ func (s *Server) adminRuleAdd(w http.ResponseWriter, r *http.Request, actor loom
 	if err != nil {
 		return err
 	}
-	return s.previewPage(w, r, actor, p, preview)
+	return s.previewPage(w, r, actor, http.StatusOK, p, preview)
 }
 
 // fieldsOfForm puts the errors of a rule at the fields of its form.
@@ -349,7 +349,7 @@ func (s *Server) adminRulesPreview(w http.ResponseWriter, r *http.Request, actor
 	if err != nil {
 		return err
 	}
-	return s.previewPage(w, r, actor, p, preview)
+	return s.previewPage(w, r, actor, http.StatusOK, p, preview)
 }
 
 func (s *Server) rulesOf(w http.ResponseWriter, r *http.Request, actor loom.Actor) (p loom.IdentityProvider, rules []loom.IdentityRule, values url.Values, err error) {
@@ -363,11 +363,15 @@ func (s *Server) rulesOf(w http.ResponseWriter, r *http.Request, actor loom.Acto
 	return p, rules, values, err
 }
 
-// previewPage says what rules would do, and applies them.
-func (s *Server) previewPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, p loom.IdentityProvider, preview account.RulesPreview) error {
+// previewPage says what rules would do, and applies them. StatusConflict is that of one in place of a preview that is out
+// of date.
+func (s *Server) previewPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, p loom.IdentityProvider, preview account.RulesPreview) error {
 	m := adminview.PageModel{Intro: ui.Count(preview.Known, "person has signed in with", "people have signed in with") + " " + p.Name + " so far; the new rules match " + strconv.Itoa(preview.Matched) + "."}
 	if len(preview.Nowhere) > 0 {
 		m.Banners = append(m.Banners, ui.BannerModel{Tone: ui.ToneWarn, Text: ui.Count(len(preview.Nowhere), "user loses the last role and cannot sign in any longer: ", "users lose their last role and cannot sign in any longer: ") + userNames(nowhere(preview.Nowhere)) + "."})
+	}
+	if status == http.StatusConflict {
+		m.Banners = append(m.Banners, ui.BannerModel{Tone: ui.ToneWarn, Text: "Something has changed since the preview. This is what the rules would do now."})
 	}
 	if len(preview.Roleless) > 0 {
 		m.Banners = append(m.Banners, ui.BannerModel{Tone: ui.ToneWarn, Text: "Without a role, a group lets nobody sign in. Give one to: " + strings.Join(preview.Roleless, ", ") + "."})
@@ -388,7 +392,7 @@ func (s *Server) previewPage(w http.ResponseWriter, r *http.Request, actor loom.
 	m.Parts = append(m.Parts, adminview.Card("changes-title", "What changes at once", adminview.Table(changes)), adminview.Card("new-title", "The rules from then on", adminview.Table(rules)),
 		adminview.Form(adminview.FormModel{Action: route.AdminIdentityVerb(p.ID, "rules", "apply"), Button: "Apply rules", Busy: "Applying…", Cancel: route.AdminIdentityProvider(p.ID),
 			Parts: []templ.Component{adminview.HiddenFields([]string{"rules", rulesText(preview.Rules), "hash", preview.Hash})}}))
-	return s.Sheet(w, r, actor, http.StatusOK, identityFrame("Preview of rules", ui.Crumb{Label: p.Name, Href: route.AdminIdentityProvider(p.ID)}, ui.Crumb{Label: "Preview"}), m)
+	return s.Sheet(w, r, actor, status, identityFrame("Preview of rules", ui.Crumb{Label: p.Name, Href: route.AdminIdentityProvider(p.ID)}, ui.Crumb{Label: "Preview"}), m)
 }
 
 func nowhere(accounts []loom.Account) (users []loom.UserID) {
@@ -417,6 +421,13 @@ func (s *Server) adminRulesApply(w http.ResponseWriter, r *http.Request, actor l
 	p, rules, values, err := s.rulesOf(w, r, actor)
 	if err == nil {
 		_, err = s.Accounts.SetIdentityRules(r.Context(), actor, p.ID, rules, values.Get("hash"))
+	}
+	if err != nil && loom.AsError(err).Kind == loom.Conflict {
+		preview, err := s.Accounts.PreviewIdentityRules(r.Context(), actor, p.ID, rules)
+		if err != nil {
+			return err
+		}
+		return s.previewPage(w, r, actor, http.StatusConflict, p, preview)
 	}
 	if err != nil {
 		return err
