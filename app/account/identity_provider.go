@@ -25,12 +25,13 @@ type IdentityProviderInput struct {
 	Enabled                 *bool
 }
 
-// Defaults of identity providers.
-const (
-	defaultUserClaim  = "preferred_username"
-	defaultMaxAgeDays = 30
-	maxMaxAgeDays     = 365
-)
+// maxMaxAgeDays is the longest time that tokens work after a sign-in.
+const maxMaxAgeDays = 365
+
+// NewIdentityProvider returns what an identity provider has where nothing else is said.
+func NewIdentityProvider() loom.IdentityProvider {
+	return loom.IdentityProvider{UserClaim: "preferred_username", SubjectClaim: loom.SubjectClaims[0], MaxAgeDays: 30, Enabled: true}
+}
 
 func (in *IdentityProviderInput) apply(p *loom.IdentityProvider, client *idp.Client) []loom.FieldError {
 	set := func(to *string, from *string) {
@@ -118,7 +119,8 @@ func (a *Accounts) CreateIdentityProvider(ctx context.Context, actor loom.Actor,
 	}
 	var id [10]byte
 	rand.Read(id[:]) //nolint:errcheck // never fails (crypto/rand)
-	p := loom.IdentityProvider{ID: strings.ToLower(base32.StdEncoding.EncodeToString(id[:])), UserClaim: defaultUserClaim, SubjectClaim: loom.SubjectClaims[0], MaxAgeDays: defaultMaxAgeDays, Enabled: true}
+	p := NewIdentityProvider()
+	p.ID = strings.ToLower(base32.StdEncoding.EncodeToString(id[:]))
 	errs := in.apply(&p, a.Identity)
 	if in.Secret == nil {
 		errs = append(errs, loom.FieldError{Field: "clientSecret", Message: "Enter the client secret that the provider made for Loom."})

@@ -46,8 +46,10 @@ type RulesPreview struct {
 	Nowhere []loom.Account
 	// Roleless are groups of the new rules that have no role yet, by name: they let nobody in.
 	Roleless []string
-	// members are the groups of each user by the new rules.
+	// members are the groups of each user by the new rules, and changed the users for whom the old
+	// ones gave others.
 	members map[loom.Account][]int64
+	changed []loom.Account
 }
 
 // PreviewIdentityRules says what rules would do to everybody the provider knows. Errors: Forbidden,
@@ -82,8 +84,7 @@ func (a *Accounts) SetIdentityRules(ctx context.Context, actor loom.Actor, id st
 		if err := store.SetIdentityRulesAllTenants(ctx, tx, p.ID, preview.Rules); err != nil {
 			return nil, nil, err
 		}
-		accounts := slices.SortedFunc(maps.Keys(preview.members), compareAccounts)
-		for _, account := range accounts {
+		for _, account := range preview.changed {
 			if _, _, err := store.SetMembers(ctx, tx, account.Tenant, account.User, p.Source(), preview.members[account]); err != nil {
 				return nil, nil, err
 			}
@@ -117,7 +118,7 @@ func placeRules(ctx context.Context, tx *sqlx.Tx, p loom.IdentityProvider, rules
 	for _, r := range rules {
 		ids = append(ids, r.Group)
 	}
-	groups, err := store.TenantsOfGroupsAllTenants(ctx, tx, ids)
+	groups, err := store.GroupsByIDAllTenants(ctx, tx, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +219,11 @@ func (r *RulesPreview) compare(p loom.IdentityProvider, standings map[loom.Accou
 		}
 		add(before, ofUsers[account])
 		add(after, ofUsers[account])
+		var gave []int64
 		for group, sources := range s.Groups {
+			if slices.Contains(sources, p.Source()) {
+				gave = append(gave, group)
+			}
 			add(before, ofGroups[group])
 			if slices.ContainsFunc(sources, func(source loom.MemberSource) bool { return source != p.Source() }) {
 				add(after, ofGroups[group])
@@ -226,6 +231,9 @@ func (r *RulesPreview) compare(p loom.IdentityProvider, standings map[loom.Accou
 		}
 		for _, group := range r.members[account] {
 			add(after, ofGroups[group])
+		}
+		if !slices.Equal(slices.Sorted(slices.Values(gave)), slices.Sorted(slices.Values(r.members[account]))) {
+			r.changed = append(r.changed, account)
 		}
 		for g := range before {
 			if !after[g] {

@@ -140,7 +140,7 @@ type Finished struct {
 	Actor   loom.Actor
 	Cookie  loom.Secret
 	Expires time.Time
-	// Tenants are those of which one is to be chosen, by name.
+	// Tenants are the names of the tenants to choose from.
 	Tenants []string
 	// Claims are what the provider says of somebody who belongs to no tenant.
 	Claims loom.Claims
@@ -245,8 +245,12 @@ func (s *signingIn) run(ctx context.Context, tx *sqlx.Tx) error {
 		return loom.NewError(loom.Invalid, "The identity provider was changed while you signed in. Sign in again.")
 	}
 	s.provider = p
-	if once, err := store.UseTokenAllTenants(ctx, tx, p.ID, "state:"+s.began.State, time.Now().Add(AttemptLife)); err != nil || !once {
-		return errors.Join(err, usedAlready(once))
+	once, err := store.UseTokenAllTenants(ctx, tx, p.ID, "state:"+s.began.State, time.Now().Add(AttemptLife))
+	if err == nil && !once {
+		err = loom.NewError(loom.Invalid, "This sign-in was finished already. Sign in again.")
+	}
+	if err != nil {
+		return err
 	}
 	if err := store.PutIdentityAllTenants(ctx, tx, p.ID, s.person.Subject, s.person.Claims); err != nil {
 		return err
@@ -277,13 +281,6 @@ func (s *signingIn) run(ctx context.Context, tx *sqlx.Tx) error {
 		return err
 	}
 	return s.begin(ctx, tx, tenant, user)
-}
-
-func usedAlready(once bool) error {
-	if once {
-		return nil
-	}
-	return loom.NewError(loom.Invalid, "This sign-in was finished already. Sign in again.")
 }
 
 func (s *signingIn) setMembers(ctx context.Context, tx *sqlx.Tx, user loom.Account) error {
@@ -343,7 +340,7 @@ func (s *signingIn) placesByRules(ctx context.Context, tx *sqlx.Tx) (ids []loom.
 	for _, groups := range s.groups {
 		all = append(all, groups...)
 	}
-	groups, err := store.TenantsOfGroupsAllTenants(ctx, tx, all)
+	groups, err := store.GroupsByIDAllTenants(ctx, tx, all)
 	for _, g := range groups {
 		if g.Bindings > 0 && !slices.Contains(ids, g.Tenant) {
 			ids = append(ids, g.Tenant)
@@ -569,8 +566,11 @@ func (a *Accounts) ProviderLogout(ctx context.Context, provider, token string) e
 	}
 	return store.Exec(ctx, a.db, func(tx *sqlx.Tx) error {
 		once, err := store.UseTokenAllTenants(ctx, tx, p.ID, "logout:"+logout.ID, logout.Ends)
-		if err != nil || !once {
-			return errors.Join(err, usedLogout(once))
+		if err == nil && !once {
+			err = loom.NewError(loom.Invalid, "This logout token was used already.")
+		}
+		if err != nil {
+			return err
 		}
 		ended, err := store.EndProviderSessionsAllTenants(ctx, tx, p.ID, logout.Subject, logout.Session)
 		if err != nil {
@@ -591,13 +591,6 @@ func (a *Accounts) ProviderLogout(ctx context.Context, provider, token string) e
 		}
 		return nil
 	})
-}
-
-func usedLogout(once bool) error {
-	if once {
-		return nil
-	}
-	return loom.NewError(loom.Invalid, "This logout token was used already.")
 }
 
 // HasPassword reports whether the actor can sign in with a password.

@@ -323,7 +323,7 @@ func TestConnect(t *testing.T) {
 	}
 }
 
-// A provider of the installation leads to several tenants, of which one is chosen; a tenant's own
+// A provider of the installation leads to several tenants, and people choose one; that of a tenant
 // leads to its own groups only.
 func TestProvidersOfTheInstallation(t *testing.T) {
 	t.Parallel()
@@ -464,7 +464,7 @@ func TestPasswordsOff(t *testing.T) {
 	}
 }
 
-// A preview says who gains and loses what, and what was previewed is what is applied.
+// A preview says who gains and loses what, and applying it does exactly that.
 func TestRulesArePreviewed(t *testing.T) {
 	t.Parallel()
 	o := openOffice(t)

@@ -174,7 +174,7 @@ func (c *Client) Exchange(ctx context.Context, r Registration, s Sent, a Answer)
 		return Person{}, err
 	}
 	p := Person{Subject: textOf(all, r.SubjectClaim), Session: textOf(all, "sid"), Token: loom.NewSecret(raw)}
-	if err := c.addInfo(oidc.ClientContext(ctx, c.http()), k, r, tokens, all); err != nil {
+	if err := c.addInfo(ctx, k, r, tokens, all); err != nil {
 		return Person{}, err
 	}
 	for _, name := range protocol {
@@ -342,7 +342,7 @@ type Found struct {
 	Scopes []string
 }
 
-// Check asks a provider anew what it offers. Errors: Invalid for an issuer that cannot be;
+// Check asks a provider again what it offers. Errors: Invalid for a malformed issuer;
 // Unavailable, which says why.
 func (c *Client) Check(ctx context.Context, issuer string) (Found, error) {
 	if wrong := c.CheckIssuer(issuer); wrong != "" {

@@ -43,13 +43,18 @@ func (r identityProviderRow) provider() loom.IdentityProvider {
 	}
 }
 
-const identityProviders = `SELECT p.id, p.tenant_id, p.name, p.issuer, p.client_id, p.user_claim, p.subject_claim, p.max_age_days, p.enabled, p.created_at,
-	(SELECT count(*) FROM identity_users u WHERE u.provider_id = p.id) AS users, (SELECT count(*) FROM identity_rules r WHERE r.provider_id = p.id) AS rules
-FROM identity_providers p `
+const identityProviderColumns = `p.id, p.tenant_id, p.name, p.issuer, p.client_id, p.user_claim, p.subject_claim, p.max_age_days, p.enabled, p.created_at`
 
-func someIdentityProviders(ctx context.Context, q sqlx.ExtContext, where string, args ...any) ([]loom.IdentityProvider, error) {
+// Users and rules are counted for administrators alone: strangers read providers on the sign-in page.
+const (
+	identityProviders        = `SELECT ` + identityProviderColumns + ` FROM identity_providers p `
+	countedIdentityProviders = `SELECT ` + identityProviderColumns + `, (SELECT count(*) FROM identity_users u WHERE u.provider_id = p.id) AS users,
+	(SELECT count(*) FROM identity_rules r WHERE r.provider_id = p.id) AS rules FROM identity_providers p `
+)
+
+func someIdentityProviders(ctx context.Context, q sqlx.ExtContext, query string, args ...any) ([]loom.IdentityProvider, error) {
 	var rows []identityProviderRow
-	if err := sqlx.SelectContext(ctx, q, &rows, identityProviders+where, args...); err != nil {
+	if err := sqlx.SelectContext(ctx, q, &rows, query, args...); err != nil {
 		return nil, wrap(err, "list identity providers")
 	}
 	providers := make([]loom.IdentityProvider, len(rows))
@@ -59,9 +64,9 @@ func someIdentityProviders(ctx context.Context, q sqlx.ExtContext, where string,
 	return providers, nil
 }
 
-func oneIdentityProvider(ctx context.Context, q sqlx.ExtContext, where, id string, args ...any) (loom.IdentityProvider, error) {
+func oneIdentityProvider(ctx context.Context, q sqlx.ExtContext, query, id string, args ...any) (loom.IdentityProvider, error) {
 	var row identityProviderRow
-	err := sqlx.GetContext(ctx, q, &row, identityProviders+where, append([]any{id}, args...)...)
+	err := sqlx.GetContext(ctx, q, &row, query, append([]any{id}, args...)...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return loom.IdentityProvider{}, &loom.Error{Kind: loom.NotFound, Message: fmt.Sprintf("There is no identity provider “%.40s”.", id), Err: err}
 	}
@@ -70,35 +75,35 @@ func oneIdentityProvider(ctx context.Context, q sqlx.ExtContext, where, id strin
 
 // IdentityProviders reads the identity providers of a tenant by name.
 func IdentityProviders(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) ([]loom.IdentityProvider, error) {
-	return someIdentityProviders(ctx, q, `WHERE p.tenant_id = $1 ORDER BY lower(p.name)`, tenant)
+	return someIdentityProviders(ctx, q, countedIdentityProviders+`WHERE p.tenant_id = $1 ORDER BY lower(p.name)`, tenant)
 }
 
 // SignInProviders reads the identity providers that people of a tenant sign in with: its own and
 // those for all tenants, by name.
 func SignInProviders(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) ([]loom.IdentityProvider, error) {
-	return someIdentityProviders(ctx, q, `WHERE p.enabled AND p.tenant_id IN ($1, '`+string(loom.SuperTenant)+`') ORDER BY p.tenant_id = $1 DESC, lower(p.name)`, tenant)
+	return someIdentityProviders(ctx, q, identityProviders+`WHERE p.enabled AND p.tenant_id IN ($1, '`+string(loom.SuperTenant)+`') ORDER BY p.tenant_id = $1 DESC, lower(p.name)`, tenant)
 }
 
 // IdentityProvider reads an identity provider of a tenant. NotFound.
 func IdentityProvider(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, id string) (loom.IdentityProvider, error) {
-	return oneIdentityProvider(ctx, q, `WHERE p.id = $1 AND p.tenant_id = $2`, id, tenant)
+	return oneIdentityProvider(ctx, q, countedIdentityProviders+`WHERE p.id = $1 AND p.tenant_id = $2`, id, tenant)
 }
 
 // LockIdentityProvider reads an identity provider and keeps others from changing it, and people
 // from signing in with it, until the transaction ends. NotFound.
 func LockIdentityProvider(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id string) (loom.IdentityProvider, error) {
-	return oneIdentityProvider(ctx, tx, `WHERE p.id = $1 AND p.tenant_id = $2 FOR UPDATE OF p`, id, tenant)
+	return oneIdentityProvider(ctx, tx, countedIdentityProviders+`WHERE p.id = $1 AND p.tenant_id = $2 FOR UPDATE OF p`, id, tenant)
 }
 
 // IdentityProviderAllTenants reads an identity provider of whatever tenant. NotFound, also of a deleted one.
 func IdentityProviderAllTenants(ctx context.Context, q sqlx.ExtContext, id string) (loom.IdentityProvider, error) {
-	return oneIdentityProvider(ctx, q, `WHERE p.id = $1 AND EXISTS (SELECT FROM tenants t WHERE t.id = p.tenant_id AND t.deleted_at IS NULL)`, id)
+	return oneIdentityProvider(ctx, q, identityProviders+`WHERE p.id = $1 AND EXISTS (SELECT FROM tenants t WHERE t.id = p.tenant_id AND t.deleted_at IS NULL)`, id)
 }
 
 // HoldIdentityProviderAllTenants is IdentityProviderAllTenants that keeps others from changing the
 // provider and its rules until the transaction ends. Any number may hold it at once.
 func HoldIdentityProviderAllTenants(ctx context.Context, tx *sqlx.Tx, id string) (loom.IdentityProvider, error) {
-	return oneIdentityProvider(ctx, tx, `WHERE p.id = $1 AND EXISTS (SELECT FROM tenants t WHERE t.id = p.tenant_id AND t.deleted_at IS NULL) FOR SHARE OF p`, id)
+	return oneIdentityProvider(ctx, tx, identityProviders+`WHERE p.id = $1 AND EXISTS (SELECT FROM tenants t WHERE t.id = p.tenant_id AND t.deleted_at IS NULL) FOR SHARE OF p`, id)
 }
 
 const insertIdentityProvider = `
@@ -184,8 +189,8 @@ SELECT DISTINCT p.name FROM identity_rules r JOIN identity_providers p ON p.id =
 	return names, wrap(err, "list the rules of group %d", group)
 }
 
-// TenantsOfGroupsAllTenants reads in which tenants groups are, by id, with their names.
-func TenantsOfGroupsAllTenants(ctx context.Context, q sqlx.ExtContext, ids []int64) (map[int64]loom.Group, error) {
+// GroupsByIDAllTenants reads groups of whatever tenants that exist, by id.
+func GroupsByIDAllTenants(ctx context.Context, q sqlx.ExtContext, ids []int64) (map[int64]loom.Group, error) {
 	var rows []groupRow
 	err := sqlx.SelectContext(ctx, q, &rows, `SELECT `+groupColumns+` FROM groups g JOIN tenants t ON t.id = g.tenant_id AND t.deleted_at IS NULL WHERE g.id = ANY ($1)`, pq.Array(ids))
 	groups := map[int64]loom.Group{}

@@ -82,9 +82,7 @@ func editIdentity(p loom.IdentityProvider) form.Edit {
 	).Over(map[string]any{"name": p.Name, "issuer": p.Issuer, "clientId": p.ClientID, "userClaim": p.UserClaim, "subjectClaim": p.SubjectClaim, "maxAgeDays": p.MaxAgeDays, "enabled": p.Enabled})
 }
 
-func newIdentity() form.Edit {
-	return editIdentity(loom.IdentityProvider{UserClaim: "preferred_username", SubjectClaim: "sub", MaxAgeDays: 30, Enabled: true})
-}
+func newIdentity() form.Edit { return editIdentity(account.NewIdentityProvider()) }
 
 func (s *Server) adminIdentityNew(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	return s.identityNewPage(w, r, actor, http.StatusOK, newIdentity())
