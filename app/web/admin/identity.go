@@ -248,7 +248,7 @@ func ruleForm(groups []loom.Group) form.Edit {
 		at, number := form.At("conditions", i), strconv.Itoa(i+1)
 		conditions = append(conditions, map[string]string{"claim": "", "op": string(loom.ConditionIs), "value": ""})
 		parts = append(parts, form.Row{Parts: []form.Part{
-			form.Field{Path: at.To("claim"), Empty: form.EmptyText, Face: ui.FieldModel{Label: "Claim " + number, Mono: true, Optional: i > 0, Width: "s", MaxLength: 255, Help: map[bool]string{true: "Such as groups."}[i == 0]}},
+			form.Field{Path: at.To("claim"), Empty: form.EmptyText, Face: ui.FieldModel{Label: "Claim " + number, Mono: true, Optional: i > 0, Width: "s", MaxLength: 255}},
 			form.Field{Path: at.To("op"), Face: ui.FieldModel{Label: "Comparison " + number, Kind: ui.FieldSelect, Width: "s", Options: page.Options("", "is", "is", "matches", "matches the regular expression")}},
 			form.Field{Path: at.To("value"), Empty: form.EmptyText, Face: ui.FieldModel{Label: "Value " + number, Mono: true, Optional: i > 0, Width: "m", MaxLength: 255}},
 		}})
@@ -277,6 +277,7 @@ func (s *Server) adminRuleNew(w http.ResponseWriter, r *http.Request, actor loom
 func (s *Server) rulePage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, p loom.IdentityProvider, e form.Edit) error {
 	shown := e.Shown()
 	return s.Sheet(w, r, actor, status, identityFrame("Add rule", ui.Crumb{Label: p.Name, Href: route.AdminIdentityProvider(p.ID)}, ui.Crumb{Label: "Add rule"}), adminview.PageModel{
+		Intro: "Whoever fulfills all conditions joins the group. For example: groups is platform-team.",
 		Parts: []templ.Component{adminview.Form(adminview.FormModel{Action: route.AdminIdentityVerb(p.ID, "rules"), Errors: shown.Errors, Button: "Preview", Busy: "Working out…", Cancel: route.AdminIdentityProvider(p.ID), Parts: shown.Parts()})}})
 }
 
